@@ -1,0 +1,11 @@
+//! xdplab: an integration-test lab for XDP.
+//!
+//! A topology file describes hosts, links, programs and what must hold. The lab builds it out of network namespaces
+//! and veth pairs, loads the programs, sends real frames through the real kernel, accounts for every one, prices the
+//! path in nanoseconds a packet, and reports. `lab/ARCHITECTURE.md` shows how the parts stand to each other.
+
+pub mod host;
+pub mod program;
+pub mod record;
+pub mod topology;
+pub mod xdp;

@@ -1,0 +1,8 @@
+//! What xdplab and its BPF programs agree on: the marker in every frame, and the records in the maps.
+//!
+//! No allocation, no standard library: the same code runs as BPF and is tested in user space.
+
+#![cfg_attr(not(test), no_std)]
+
+pub mod marker;
+pub mod records;
