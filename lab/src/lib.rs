@@ -5,7 +5,10 @@
 //! path in nanoseconds a packet, and reports. `lab/ARCHITECTURE.md` shows how the parts stand to each other.
 
 pub mod host;
+pub mod measure;
+pub mod observe;
 pub mod program;
 pub mod record;
 pub mod topology;
+pub mod traffic;
 pub mod xdp;

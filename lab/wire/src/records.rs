@@ -121,6 +121,8 @@ pub mod event {
     pub const FREE_TRANSMIT: u32 = 8;
     /// `xdp_cpumap_enqueue`, frames dropped: slot 0; code 0; other: CPU.
     pub const CPUMAP_DROP: u32 = 9;
+    /// `xdp_bulk_tx`, frames dropped: slot: where the program ran; code: errno, 0 where the ring was full.
+    pub const BULK_TX_DROP: u32 = 11;
     /// `mm_page_alloc` on the pinned CPU with the clone's GFP value: slot 0.
     pub const CLONE_PAGE: u32 = 10;
 }

@@ -1,0 +1,281 @@
+//! The ledger: from what was observed at each port to where every frame went.
+//!
+//! A frame ends once: at a sink, in a program's verdict, in a stack, or in a loss that the kernel told of. Every such
+//! end is counted in exactly one place, and this is where the choice is made: [`settle`] is a pure function.
+//!
+//! | end | counted by |
+//! |---|---|
+//! | sink, `drop`, `pass` of the lab | the program itself, frames with a sound marker |
+//! | drop by a user's program, native | the driver's `xdp_drops`, less exceptions (the driver counts those as drops) |
+//! | drop by a user's program, generic | `kfree_skb` with reason `XDP`, less redirect errors and exceptions |
+//! | pass by a user's program; a port with no program | `netif_receive_skb` of marked frames |
+//! | redirect that failed | `xdp_redirect_err`, by errno |
+//! | target that did not take it | `xdp_devmap_xmit`, by errno, less what the egress program dropped |
+//! | `XDP_TX` that failed | `xdp_bulk_tx` |
+//! | `XDP_ABORTED` | `xdp_exception` |
+//! | anything on a generic way out | `kfree_skb` of marked frames, any reason but `XDP` |
+
+use std::collections::BTreeMap;
+
+use xdplab_wire::records::{PortCounters, WatchKey, event};
+
+use super::causes::{Explanation, Loss, Target, explain};
+use crate::{
+    record::{Dropped, Ledger},
+    xdp::XdpMode,
+};
+
+/// What runs at a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The lab's sink.
+    Sink,
+    /// The lab's `drop`.
+    Drop,
+    /// The lab's `pass`.
+    Pass,
+    /// A program of the lab that sends frames on: `tx`, `redirect_map`, `broadcast`. Not an end.
+    Forward,
+    /// A user's program.
+    User(XdpMode),
+    /// No program: what arrives goes to the stack.
+    Stack,
+}
+
+/// What was observed at one port between two readings.
+#[derive(Debug, Clone)]
+pub struct PortObservation {
+    /// What runs there.
+    pub role: Role,
+    /// What the lab's program there counted.
+    pub counters: PortCounters,
+    /// Frames that the driver's `xdp_drops` counted.
+    pub driver_drops: u64,
+    /// Frames that a native program saw, by the driver's count.
+    pub driver_packets: u64,
+    /// Frames that left by this port, by the device's count.
+    pub tx_packets: u64,
+    /// Frames that arrived at this port, by the device's count.
+    pub rx_packets: u64,
+    /// Frames that an egress program of the lab dropped here.
+    pub egress_dropped: u64,
+    /// The slot of the other end, where the link has two.
+    pub peer: Option<u32>,
+    /// Slots that the program here redirects to, by the index in its map.
+    pub targets: Vec<u32>,
+    /// Whether the program here sends to every target.
+    pub broadcasts: bool,
+    /// What is known of the port as a target.
+    pub state: Target,
+}
+
+/// Everything that was observed between two readings, at rest before each.
+#[derive(Debug, Clone)]
+pub struct Observation {
+    /// Frames that the source made.
+    pub offered: u64,
+    /// Slot of the port that the source sends from.
+    pub from: u32,
+    /// The ports, by slot.
+    pub ports: Vec<PortObservation>,
+    /// The kernel's events.
+    pub events: BTreeMap<WatchKey, u64>,
+}
+
+/// Drop reasons of the running kernel that the ledger must know by number.
+pub trait DropReasons {
+    /// The number of `SKB_DROP_REASON_XDP`, where the kernel has it.
+    fn xdp(&self) -> Option<u32>;
+    /// The name of a reason, without its prefix.
+    fn name(&self, number: u32) -> Option<String>;
+}
+
+/// A ledger and what goes beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// The ledger.
+    pub ledger: Ledger,
+    /// Clones that were made.
+    pub clones: u64,
+    /// Remarks on what the kernel did silently.
+    pub notes: Vec<String>,
+}
+
+impl Observation {
+    fn sum(&self, event: u32, keep: impl Fn(&WatchKey) -> bool) -> u64 {
+        self.events.iter().filter(|(key, _)| key.event == event && keep(key)).map(|(_, n)| n).sum()
+    }
+
+    fn at(&self, event: u32, slot: u32) -> u64 {
+        self.sum(event, |key| key.slot == slot)
+    }
+
+    /// Frames at rest at their ends, as far as cheap counters tell: enough to wait for traffic to come to rest.
+    pub fn ended(&self, reasons: &dyn DropReasons) -> u64 {
+        let settled = settle(self, reasons);
+        let ledger = &settled.ledger;
+        ledger.delivered.values().sum::<u64>() + ledger.dropped.iter().map(|d| d.frames).sum::<u64>()
+    }
+
+    /// Copies handed to target `to` by the program at `from`, whether the target took them or not.
+    fn copies(&self, from: u32, to: u32) -> u64 {
+        let native = self.sum(event::DEVMAP_SENT, |k| k.slot == to && k.other == from)
+            + self.sum(event::DEVMAP_DROP, |k| k.slot == to && k.other == from);
+        if native > 0 {
+            return native;
+        }
+        // Generic mode fires no devmap event: the frames that arrived behind the target, and those freed on the way.
+        let Some(target) = self.ports.get(to as usize) else { return 0 };
+        let arrived = target.peer.and_then(|peer| self.ports.get(peer as usize)).map_or(target.tx_packets, |peer| {
+            if peer.driver_packets > 0 { peer.driver_packets } else { peer.rx_packets }
+                .saturating_sub(peer.counters.foreign)
+        });
+        arrived + self.sum(event::FREE_TRANSMIT, |k| k.slot == to)
+    }
+}
+
+/// Settles the account.
+pub fn settle(seen: &Observation, reasons: &dyn DropReasons) -> Settled {
+    let mut ledger = Ledger { offered: seen.offered, ..Ledger::default() };
+    let mut clones = 0;
+    let mut notes = Vec::new();
+    let mut drops: BTreeMap<(String, bool, String), (u64, Explanation)> = BTreeMap::new();
+    let mut add = |at: &str, by_verdict: bool, frames: u64, explanation: Explanation| {
+        if frames > 0 {
+            let key = (at.to_owned(), by_verdict, explanation.reason.clone());
+            drops.entry(key).or_insert((0, explanation)).0 += frames;
+        }
+    };
+
+    for (slot, port) in (0u32..).zip(&seen.ports) {
+        let name = &port.state.port;
+        let end = end_of(seen, slot, port, reasons);
+        ledger.foreign += port.counters.foreign + end.foreign;
+        if end.delivered > 0 || port.role == Role::Sink {
+            ledger.delivered.insert(name.clone(), end.delivered);
+        }
+        if port.role == Role::Sink {
+            ledger.duplicated += port.counters.duplicated;
+            ledger.reordered += port.counters.reordered;
+        }
+        if matches!(port.role, Role::Sink | Role::Drop | Role::Pass) {
+            ledger.corrupted += port.counters.corrupted;
+        }
+        add(name, true, end.dropped, verdict("verdict"));
+        add(name, true, port.egress_dropped, verdict("egress verdict"));
+
+        let redirected = seen.at(event::REDIRECT, slot);
+        let copies: Vec<u64> = port.targets.iter().map(|to| seen.copies(slot, *to)).collect();
+        let made: u64 = copies.iter().sum();
+        clones += made.saturating_sub(redirected);
+        if port.broadcasts {
+            for (to, copies) in port.targets.iter().zip(&copies) {
+                if *copies < redirected && *to != slot {
+                    let target = seen.ports.get(*to as usize).map_or("a target", |t| t.state.port.as_str());
+                    notes.push(format!(
+                        "{name}: the kernel skipped {target} for {} of {redirected} frames",
+                        redirected - copies
+                    ));
+                }
+            }
+            add(name, false, redirected.saturating_sub(made), explain(Loss::NoTarget, None, &|_| None));
+        }
+    }
+    for (slot, loss, frames, target) in losses(seen, reasons) {
+        let at = seen.ports.get(slot as usize).or_else(|| seen.ports.get(seen.from as usize));
+        let at = at.map_or("the lab", |p| p.state.port.as_str());
+        add(at, false, frames, explain(loss, target, &|n| reasons.name(n)));
+    }
+    ledger.dropped = drops
+        .into_iter()
+        .map(|((at, by_verdict, reason), (frames, e))| Dropped {
+            at,
+            reason,
+            frames,
+            by_verdict,
+            cause: e.cause,
+            fix: e.fix,
+        })
+        .collect();
+    let ends: u64 = ledger.delivered.values().sum::<u64>() + ledger.dropped.iter().map(|d| d.frames).sum::<u64>();
+    ledger.unaccounted = (ledger.offered + clones) as i64 - ends as i64;
+    Settled { ledger, clones, notes }
+}
+
+fn verdict(reason: &str) -> Explanation {
+    Explanation { reason: reason.to_owned(), cause: None, fix: None }
+}
+
+/// How many frames ended at a port, by its program's verdict or in its stack.
+struct End {
+    delivered: u64,
+    dropped: u64,
+    foreign: u64,
+}
+
+fn end_of(seen: &Observation, slot: u32, port: &PortObservation, reasons: &dyn DropReasons) -> End {
+    let own = port.counters.ours + port.counters.corrupted;
+    let none = End { delivered: 0, dropped: 0, foreign: 0 };
+    let exceptions = seen.at(event::EXCEPTION, slot);
+    let received = seen.at(event::STACK_RECEIVE, slot);
+    match port.role {
+        Role::Sink | Role::Pass => End { delivered: own, ..none },
+        Role::Drop => End { dropped: own, ..none },
+        Role::Forward => none,
+        Role::Stack => End { delivered: received, ..none },
+        Role::User(XdpMode::Native) => {
+            let sent = port.peer.map_or(0, |peer| seen.at(event::DEVMAP_SENT, peer));
+            let arrived = if port.peer == Some(seen.from) && sent == 0 { seen.offered } else { sent };
+            let foreign = port.driver_packets.saturating_sub(arrived);
+            // The driver can't tell whose frames it dropped; what came beyond the lab's own was not the lab's.
+            let dropped = port.driver_drops.saturating_sub(exceptions).saturating_sub(foreign);
+            End { delivered: received, dropped, foreign }
+        }
+        Role::User(XdpMode::Generic) => {
+            let is_xdp = |code: i32| reasons.xdp().is_none_or(|xdp| xdp == code as u32);
+            let freed = seen.sum(event::FREE_RECEIVE, |k| k.slot == slot && is_xdp(k.code));
+            let failed = seen.at(event::REDIRECT_ERR, slot) + exceptions;
+            let sent_back = port.tx_packets.saturating_sub(seen.at(event::DEVMAP_SENT, slot));
+            let gone = freed + seen.at(event::REDIRECT, slot) + sent_back;
+            End { delivered: received.saturating_sub(gone), dropped: freed.saturating_sub(failed), foreign: 0 }
+        }
+    }
+}
+
+/// Losses that the kernel told of: where, how, how many, and what is known of the target.
+fn losses<'a>(
+    seen: &'a Observation,
+    reasons: &'a dyn DropReasons,
+) -> impl Iterator<Item = (u32, Loss, u64, Option<&'a Target>)> {
+    let state = |slot: u32| seen.ports.get(slot as usize).map(|port| &port.state);
+    let mut egress_left: BTreeMap<u32, u64> =
+        (0u32..).zip(&seen.ports).map(|(slot, port)| (slot, port.egress_dropped)).collect();
+    seen.events.iter().filter_map(move |(key, &frames)| {
+        let slot = key.slot;
+        match key.event {
+            event::REDIRECT_ERR => {
+                let program = seen.ports.get(slot as usize);
+                // The source's map has one target: the port that it sends from.
+                let target = program
+                    .map_or(Some(seen.from), |p| p.targets.get(key.other as usize).or(p.targets.first()).copied());
+                Some((slot, Loss::Redirect(key.code), frames, target.and_then(state)))
+            }
+            event::EXCEPTION => Some((slot, Loss::Exception(key.code as u32), frames, None)),
+            event::BULK_TX_DROP => Some((slot, Loss::BulkTx(key.code), frames, state(slot))),
+            event::DEVMAP_DROP => {
+                // The kernel counts what an egress program dropped among these, with errno 0.
+                let egress = egress_left.get_mut(&slot).filter(|_| key.code == 0);
+                let by_egress = egress.map_or(0, |left| {
+                    let taken = frames.min(*left);
+                    *left -= taken;
+                    taken
+                });
+                Some((slot, Loss::Devmap(key.code), frames - by_egress, state(slot)))
+            }
+            event::FREE_TRANSMIT if reasons.xdp() != Some(key.code as u32) => {
+                Some((slot, Loss::Freed(key.code as u32), frames, state(slot)))
+            }
+            _ => None,
+        }
+    })
+}

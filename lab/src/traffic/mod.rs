@@ -1,0 +1,3 @@
+//! Traffic: the frames, and what sends them.
+
+pub mod frames;
