@@ -5,10 +5,14 @@
 //! path in nanoseconds a packet, and reports. `lab/ARCHITECTURE.md` shows how the parts stand to each other.
 
 pub mod host;
+pub mod lab;
 pub mod measure;
 pub mod observe;
 pub mod program;
 pub mod record;
+pub mod run;
 pub mod topology;
 pub mod traffic;
 pub mod xdp;
+
+pub use lab::Lab;

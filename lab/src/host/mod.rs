@@ -1,1 +1,37 @@
-//! stub
+//! Everything that changes the host: namespaces, netlink, ethtool, mounts, the journal. All of it can be undone.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `thread` | the one thread that enters namespaces |
+//! | `netns` | namespaces, anonymous and named |
+//! | `netlink` | links, addresses, neighbours |
+//! | `sysctl` | the namespaces' settings |
+//! | `ethtool` | offloads and drivers' counters |
+//! | `bpffs` | the lab's own BPF file system |
+//! | `journal` | what was changed and how to undo it |
+//! | `lock` | locks that hold for the whole host |
+//! | `exec` | entering a node for good |
+//! | `ability` | what this host can do |
+
+#![expect(unsafe_code, reason = "system calls that no safe wrapper covers stand here, each behind a safe type")]
+
+pub mod ability;
+pub mod bpffs;
+mod error;
+pub mod ethtool;
+pub mod exec;
+pub mod journal;
+pub mod lock;
+pub mod netlink;
+pub mod netns;
+pub mod paths;
+pub mod sysctl;
+pub mod thread;
+
+pub use error::HostError;
+pub(crate) use error::describe;
+
+/// Whether this process is root, as far as its effective user says.
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}

@@ -1,1 +1,32 @@
-//! stub
+//! Programs: loading objects, filling maps, attaching, counting.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `builtin` | the built-in objects, and what of a topology's options goes into their globals |
+//! | `object` | what an ELF object holds, before the kernel sees it |
+//! | `load` | loading a program and explaining why it did not load |
+//! | `values` | bytes of map entries and globals |
+//! | `xdp` | loaded programs and their links |
+//! | `source` | the generator's program |
+//! | `watch` | the observer's programs |
+//! | `kernel` | the running kernel's own types (BTF) |
+//! | `sys` | the system calls |
+
+#![expect(unsafe_code, reason = "BPF system calls that no safe wrapper covers stand in `sys`")]
+
+mod builtin;
+mod error;
+pub mod kernel;
+mod load;
+mod object;
+mod source;
+mod sys;
+mod values;
+pub mod watch;
+mod xdp;
+
+pub use error::ProgramError;
+pub use load::{LoadContext, load};
+pub use source::{Source, SourceSpec};
+pub use watch::{Watch, WatchSpec};
+pub use xdp::{XdpLink, XdpProgram, pinned_counters};

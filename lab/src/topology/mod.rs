@@ -2,6 +2,7 @@
 //!
 //! Nothing here calls the kernel.
 
+mod lookup;
 mod mac;
 mod model;
 

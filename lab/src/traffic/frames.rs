@@ -56,6 +56,16 @@ pub enum FrameError {
         /// The smallest size that holds them.
         least: u32,
     },
+    /// A port has no address of the version that the frames are to have.
+    #[error("{port} has no {} address: give it one, or leave `addresses` out to have both", match version {
+        IpVersion::V4 => "IPv4", IpVersion::V6 => "IPv6",
+    })]
+    NoAddress {
+        /// The port, as `node:port`.
+        port: String,
+        /// The version.
+        version: IpVersion,
+    },
     /// Source and destination are of different IP versions.
     #[error("the frame's addresses {source_address} and {destination} are of different IP versions")]
     MixedVersions {

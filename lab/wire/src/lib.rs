@@ -3,6 +3,8 @@
 //! No allocation, no standard library: the same code runs as BPF and is tested in user space.
 
 #![cfg_attr(not(test), no_std)]
+#![expect(clippy::inline_always, reason = "BPF programs are verified as one function: a call in between costs there")]
 
 pub mod marker;
 pub mod records;
+pub mod window;

@@ -126,3 +126,105 @@ pub mod event {
     /// `mm_page_alloc` on the pinned CPU with the clone's GFP value: slot 0.
     pub const CLONE_PAGE: u32 = 10;
 }
+
+impl PortCounters {
+    /// The record's length in 64-bit words.
+    pub const WORDS: usize = 9;
+
+    /// The record from its words; missing ones are 0.
+    #[must_use]
+    pub fn from_words(words: &[u64]) -> Self {
+        let word = |n: usize| words.get(n).copied().unwrap_or(0);
+        Self {
+            ours: word(0),
+            corrupted: word(1),
+            foreign: word(2),
+            duplicated: word(3),
+            reordered: word(4),
+            first: Stamp { ns: word(5), frames: word(6) },
+            last: Stamp { ns: word(7), frames: word(8) },
+        }
+    }
+
+    /// The sum of two CPUs' records: the earliest of the first stamps, the latest of the last.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let first = match (self.first.ns, other.first.ns) {
+            (0, _) => other.first,
+            (_, 0) => self.first,
+            (a, b) => if a <= b { self.first } else { other.first },
+        };
+        Self {
+            ours: self.ours + other.ours,
+            corrupted: self.corrupted + other.corrupted,
+            foreign: self.foreign + other.foreign,
+            duplicated: self.duplicated + other.duplicated,
+            reordered: self.reordered + other.reordered,
+            first,
+            last: if self.last.ns >= other.last.ns { self.last } else { other.last },
+        }
+    }
+}
+
+impl SourceState {
+    /// The record's length in 64-bit words.
+    pub const WORDS: usize = 7;
+
+    /// The record from its words.
+    #[must_use]
+    pub fn from_words(words: &[u64; Self::WORDS]) -> Self {
+        Self {
+            offered: words[0],
+            flow: words[1].to_ne_bytes().first_chunk().map_or(0, |b| u32::from_ne_bytes(*b)),
+            sequence: words[1].to_ne_bytes().last_chunk().map_or(0, |b| u32::from_ne_bytes(*b)),
+            stamp: words[2].to_ne_bytes().first_chunk().map_or(0, |b| u32::from_ne_bytes(*b)),
+            pad: 0,
+            first: Stamp { ns: words[3], frames: words[4] },
+            last: Stamp { ns: words[5], frames: words[6] },
+        }
+    }
+
+    /// The record's words.
+    #[must_use]
+    pub fn to_words(&self) -> [u64; Self::WORDS] {
+        let pair = |low: u32, high: u32| {
+            let mut bytes = [0; 8];
+            bytes[..4].copy_from_slice(&low.to_ne_bytes());
+            bytes[4..].copy_from_slice(&high.to_ne_bytes());
+            u64::from_ne_bytes(bytes)
+        };
+        [
+            self.offered,
+            pair(self.flow, self.sequence),
+            pair(self.stamp, 0),
+            self.first.ns,
+            self.first.frames,
+            self.last.ns,
+            self.last.frames,
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn records_are_as_long_as_their_words() {
+        assert_eq!(size_of::<PortCounters>(), PortCounters::WORDS * 8);
+        assert_eq!(size_of::<SourceState>(), SourceState::WORDS * 8);
+        assert_eq!(size_of::<FlowWindow>(), 8 + (WINDOW / 8) as usize);
+        assert_eq!(size_of::<WatchKey>(), 16);
+    }
+
+    proptest! {
+        #[test]
+        fn a_source_state_survives_its_words(offered: u64, flow: u32, sequence: u32, stamp: u32, ns: u64, frames: u64) {
+            let first = Stamp { ns, frames };
+            let state = SourceState { offered, flow, sequence, stamp, pad: 0, first, last: Stamp { ns: frames, frames: ns } };
+            prop_assert_eq!(SourceState::from_words(&state.to_words()), state);
+        }
+    }
+}

@@ -1,1 +1,55 @@
-fn main() {}
+//! The command `xdplab`: one small file a verb, each a thin layer over the library.
+
+mod check;
+mod cli;
+mod doctor;
+mod down;
+mod exec;
+mod failure;
+mod gc;
+mod graph;
+mod inspect;
+mod ls;
+mod output;
+mod progress;
+mod report;
+mod run;
+mod schema;
+mod shell;
+mod signals;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::{cli::{Cli, Verb}, failure::Failure};
+
+fn main() -> ExitCode {
+    failure::install_panic_hook();
+    let cli = Cli::parse();
+    let result = match cli.verb {
+        Verb::Check(args) => check::check(&args),
+        Verb::Up(args) => up::up(&args),
+        Verb::Down(args) => down::down(&args),
+        Verb::Ls(args) => ls::ls(&args),
+        Verb::Inspect(args) => inspect::inspect(&args),
+        Verb::Exec(args) => exec::exec(&args),
+        Verb::Run(args) => run::run(&args),
+        Verb::Report(args) => report::report(&args),
+        Verb::Graph(args) => graph::graph(&args),
+        Verb::Doctor(args) => doctor::doctor(&args),
+        Verb::Gc(args) => gc::gc(&args),
+        Verb::Schema => schema::schema(),
+        Verb::Completions(args) => shell::completions(&args),
+        Verb::Man => shell::man(),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print();
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

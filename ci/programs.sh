@@ -1,0 +1,50 @@
+# shellcheck shell=bash
+# How the built-in programs are built: sourced by build-programs and check-programs.
+#
+# The same bytes come out on every machine with the same compilers: paths are remapped, and lab/wire is reached through
+# a symbolic link inside fixtures/bpf.
+
+bpf_rustc=${XDPLAB_BPF_RUSTC:-/usr/bin/rustc}
+bpf_programs=(broadcast redirect_map sink source verdict watch)
+
+# build_programs DIR: builds all programs into DIR.
+build_programs() {
+    local out=$1 top registry
+    top=$(git rev-parse --show-toplevel)
+    registry=${CARGO_HOME:-$HOME/.cargo}/registry/src
+    (
+        cd "$top/fixtures/bpf"
+        RUSTC=$bpf_rustc RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=$top/fixtures/bpf/target \
+            RUSTFLAGS="-C linker=bpf-linker -C debuginfo=2 -C link-arg=--btf \
+            -C target-cpu=v3 -C link-arg=--cpu-features=+allows-misaligned-mem-access \
+            --remap-path-prefix=$top=/xdplab --remap-path-prefix=$registry=/registry" \
+            cargo build --locked --release --target bpfel-unknown-none
+    )
+    mkdir -p "$out"
+    for program in "${bpf_programs[@]}"; do
+        llvm_objcopy --strip-debug "$top/fixtures/bpf/target/bpfel-unknown-none/release/$program" "$out/$program.o"
+        chmod 644 "$out/$program.o"
+    done
+}
+
+llvm_objcopy() {
+    local tool
+    for tool in llvm-objcopy-22 /usr/lib/llvm-22/bin/llvm-objcopy llvm-objcopy; do
+        if command -v "$tool" >/dev/null; then
+            "$tool" "$@"
+            return
+        fi
+    done
+    echo 'llvm-objcopy is missing: run ci/setup-bpf' >&2
+    return 1
+}
+
+# program_versions: what the bytes depend on.
+program_versions() {
+    cat <<EOF
+rustc = "$("$bpf_rustc" --version)"
+llvm = "$("$bpf_rustc" -vV | sed -n 's/^LLVM version: //p')"
+bpf-linker = "$(bpf-linker --version | sed 's/^bpf-linker //')"
+aya-ebpf = "$(sed -n '/^name = "aya-ebpf"$/{n;s/^version = "\(.*\)"/\1/p}' "$(git rev-parse --show-toplevel)/fixtures/bpf/Cargo.lock")"
+EOF
+}

@@ -1,0 +1,109 @@
+//! `xdplab check`: validates files, and says what this host can run of them.
+
+use serde::Serialize;
+use xdplab::{host::ability, topology::{self, Diagnostics, LoadError}};
+
+use crate::{cli::{CheckArgs, Format}, failure::{Failure, chain, render}, output};
+
+/// What was found in one file.
+#[derive(Debug, Serialize)]
+struct Checked {
+    file: String,
+    lab: Option<String>,
+    nodes: usize,
+    links: usize,
+    programs: usize,
+    scenarios: usize,
+    errors: Vec<Problem>,
+    warnings: Vec<Problem>,
+}
+
+/// One error or warning.
+#[derive(Debug, Serialize)]
+struct Problem {
+    line: usize,
+    column: usize,
+    message: String,
+    fix: Option<String>,
+}
+
+/// Checks the files.
+pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
+    let mut results = Vec::new();
+    let mut wrong = false;
+    for file in &args.files {
+        let mut checked = Checked {
+            file: file.display().to_string(),
+            lab: None,
+            nodes: 0,
+            links: 0,
+            programs: 0,
+            scenarios: 0,
+            errors: Vec::new(),
+            warnings: Vec::new(),
+        };
+        match topology::load(file) {
+            Ok(topology) => {
+                checked.lab = Some(topology.name.clone());
+                checked.nodes = topology.nodes.len();
+                checked.links = topology.links.len();
+                checked.programs = topology.programs.len();
+                checked.scenarios = topology.scenarios.len();
+                checked.warnings = topology::warnings(&topology)
+                    .into_iter()
+                    .map(|w| Problem { line: w.line, column: w.column, message: w.message, fix: w.fix })
+                    .collect();
+            }
+            Err(LoadError::Invalid(diagnostics)) => {
+                wrong = true;
+                if args.format == Format::Text {
+                    eprint!("{}", render(&diagnostics));
+                }
+                checked.errors = problems(&diagnostics);
+            }
+            Err(error) => {
+                wrong = true;
+                if args.format == Format::Text {
+                    eprintln!("error: {}", chain(&error));
+                }
+                checked.errors.push(Problem { line: 0, column: 0, message: chain(&error), fix: None });
+            }
+        }
+        results.push(checked);
+    }
+    let missing: Vec<_> = ability::missing_for_labs();
+    match args.format {
+        Format::Json => output::print_json(&results)?,
+        Format::Text => {
+            let mut text = String::new();
+            for c in results.iter().filter(|c| c.errors.is_empty()) {
+                text += &format!(
+                    "{}: ok: {} nodes, {} links, {} programs, {} scenarios\n",
+                    c.file, c.nodes, c.links, c.programs, c.scenarios
+                );
+                for w in &c.warnings {
+                    text += &format!("{}:{}:{}: warning: {}\n", c.file, w.line, w.column, w.message);
+                    if let Some(fix) = &w.fix {
+                        text += &format!("  fix: {fix}\n");
+                    }
+                }
+            }
+            for ability in &missing {
+                text += &format!("this host lacks {}: {}\n", ability.name, ability.detail);
+                if let Some(fix) = &ability.fix {
+                    text += &format!("  fix: {fix}\n");
+                }
+            }
+            output::print(&text)?;
+        }
+    }
+    Ok(if wrong { 2 } else if missing.is_empty() { 0 } else { 5 })
+}
+
+fn problems(diagnostics: &Diagnostics) -> Vec<Problem> {
+    let problem = |item: &topology::Diagnostic| {
+        let (line, column) = diagnostics.place(item);
+        Problem { line, column, message: item.message.clone(), fix: item.help.clone() }
+    };
+    diagnostics.items.iter().map(problem).collect()
+}

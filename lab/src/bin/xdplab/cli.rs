@@ -1,0 +1,238 @@
+//! The command line: verbs, arguments, and the help with its examples.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    everything held
+  1    a check failed
+  2    the file, the arguments or an object are wrong
+  3    slower than the baseline by more than the budget
+  4    inconclusive
+  5    the host lacks something, or everything was skipped
+  70   a bug of xdplab
+  130  interrupted
+Of several the worst counts: 2, 5, 1, 3, 4. `exec` passes its command's code through.";
+
+/// Integration-test lab for XDP: one TOML file, one command, real frames.
+#[derive(Debug, Parser)]
+#[command(name = "xdplab", version, max_term_width = 100, after_help = EXIT_CODES, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Validates topology files and says what this host can run of them.
+    #[command(after_help = "Examples:\n  xdplab check topologies/*.toml\n  xdplab check lab.toml --format json")]
+    Check(CheckArgs),
+    /// Builds a lab that outlives the command.
+    #[command(after_help = "Examples:\n  xdplab up topologies/i40e-veth.toml\n  xdplab inspect i40e-veth\n  xdplab exec i40e-veth dut -- ip -br link\n  xdplab down i40e-veth")]
+    Up(UpArgs),
+    /// Takes a lab away, and everything that it made.
+    #[command(after_help = "Examples:\n  xdplab down i40e-veth\n  xdplab down --all")]
+    Down(DownArgs),
+    /// Lists the labs that are up.
+    #[command(after_help = "Examples:\n  xdplab ls\n  xdplab ls --format json")]
+    Ls(TableArgs),
+    /// Shows a lab's nodes, ports, programs and counters.
+    #[command(after_help = "Examples:\n  xdplab inspect i40e-veth\n  xdplab inspect i40e-veth --format json")]
+    Inspect(InspectArgs),
+    /// Runs a command in a node of a lab, with /sys of that node.
+    #[command(after_help = "Examples:\n  xdplab exec i40e-veth dut -- ip -br address\n  xdplab exec i40e-veth gen -- ping -c 1 198.18.0.2")]
+    Exec(ExecArgs),
+    /// Builds the topology, runs every scenario, reports, and takes it down.
+    #[command(after_help = "Examples:\n  xdplab run topologies/i40e-veth.toml\n  xdplab run topologies/*.toml --format json > report.json\n  xdplab run lab.toml --scenario 'drop at dut' --frames 100000000")]
+    Run(RunArgs),
+    /// Renders a report that `run --format json` wrote.
+    #[command(after_help = "Examples:\n  xdplab report report.json\n  xdplab report report.json --format md >> $GITHUB_STEP_SUMMARY")]
+    Report(ReportArgs),
+    /// Draws a topology.
+    #[command(after_help = "Examples:\n  xdplab graph topologies/i40e-veth.toml\n  xdplab graph lab.toml --format svg > lab.svg")]
+    Graph(GraphArgs),
+    /// Shows what this host can do for a lab, and which command fixes what it can't.
+    #[command(after_help = "Examples:\n  xdplab doctor\n  xdplab doctor --format json")]
+    Doctor(TableArgs),
+    /// Removes what dead labs left behind.
+    #[command(after_help = "Examples:\n  xdplab gc")]
+    Gc(TableArgs),
+    /// Prints the JSON Schema of topology files.
+    #[command(after_help = "Examples:\n  xdplab schema > topology.schema.json")]
+    Schema,
+    /// Prints a completion script for a shell.
+    #[command(after_help = "Examples:\n  xdplab completions bash > /etc/bash_completion.d/xdplab")]
+    Completions(CompletionsArgs),
+    /// Prints the manual page.
+    #[command(after_help = "Examples:\n  xdplab man > /usr/local/share/man/man1/xdplab.1")]
+    Man,
+}
+
+/// How a table is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For machines.
+    Json,
+}
+
+/// What cables are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Nics {
+    /// NICs where the host has those that the file asks for, else veth pairs that stand in.
+    #[default]
+    Auto,
+    /// Veth pairs.
+    Virtual,
+    /// NICs only.
+    Physical,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TableArgs {
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Topology files.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    /// The topology file.
+    pub(crate) file: PathBuf,
+    /// What cables are made of.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) nics: Nics,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DownArgs {
+    /// The labs' names.
+    #[arg(required_unless_present = "all", value_name = "LAB")]
+    pub(crate) labs: Vec<String>,
+    /// Every persistent lab.
+    #[arg(long, conflicts_with = "labs")]
+    pub(crate) all: bool,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// The lab's name.
+    pub(crate) lab: String,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExecArgs {
+    /// The lab's name.
+    pub(crate) lab: String,
+    /// The node's name.
+    pub(crate) node: String,
+    /// The command and its arguments, behind `--`.
+    #[arg(required = true, last = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Topology files.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Only the scenario of this name; may be given several times.
+    #[arg(long = "scenario", value_name = "NAME")]
+    pub(crate) scenarios: Vec<String>,
+    /// Frames of the correctness phase, in place of the file's.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) frames: Option<u64>,
+    /// Batch of the `live` engine, in place of the file's.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) batch: Option<u32>,
+    /// Leaves pricing out: correctness only.
+    #[arg(long)]
+    pub(crate) no_pricing: bool,
+    /// Shows every ledger and check, not only those of scenarios that did not pass.
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    /// What cables are made of.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) nics: Nics,
+    /// How the report is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// How a report is rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// A Markdown table.
+    Md,
+    /// JUnit XML.
+    Junit,
+    /// As it was.
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The report, as `run --format json` wrote it.
+    pub(crate) file: PathBuf,
+    /// Shows every ledger and check.
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    /// How it is rendered.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: ReportFormat,
+}
+
+/// How a topology is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// Mermaid, as GitHub renders it.
+    #[default]
+    Mermaid,
+    /// Graphviz.
+    Dot,
+    /// A picture.
+    Svg,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GraphArgs {
+    /// The topology file.
+    pub(crate) file: PathBuf,
+    /// How it is drawn.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: GraphFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}

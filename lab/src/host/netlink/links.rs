@@ -1,0 +1,95 @@
+//! What a namespace's devices are like now.
+
+use futures_util::TryStreamExt as _;
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage, LinkXdp};
+use rtnetlink::Handle;
+use serde::Serialize;
+
+use super::error::checked;
+use crate::host::HostError;
+
+/// A device as the kernel has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LinkInfo {
+    /// Its index.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Its MAC address.
+    pub mac: Vec<u8>,
+    /// Its MTU in bytes.
+    pub mtu: u32,
+    /// Whether it is administratively up.
+    pub up: bool,
+    /// Whether it has a carrier.
+    pub carrier: bool,
+    /// Its alias.
+    pub alias: Option<String>,
+    /// The id of its native program.
+    pub native_program: Option<u32>,
+    /// The id of its generic program.
+    pub generic_program: Option<u32>,
+    /// Number of receive queues.
+    pub rx_queues: u32,
+    /// Number of transmit queues.
+    pub tx_queues: u32,
+    /// Its counters.
+    pub stats: LinkStats,
+}
+
+/// A device's own counters, in frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct LinkStats {
+    /// Received.
+    pub rx_packets: u64,
+    /// Sent.
+    pub tx_packets: u64,
+    /// Dropped on reception.
+    pub rx_dropped: u64,
+    /// Dropped on transmission.
+    pub tx_dropped: u64,
+}
+
+/// All devices of a namespace.
+pub(super) async fn all(handle: &Handle) -> Result<Vec<LinkInfo>, HostError> {
+    let messages: Result<Vec<LinkMessage>, _> = handle.link().get().execute().try_collect().await;
+    Ok(checked(messages, || "list devices".to_owned())?.into_iter().map(info).collect())
+}
+
+fn info(message: LinkMessage) -> LinkInfo {
+    let mut link = LinkInfo {
+        index: message.header.index,
+        up: message.header.flags.contains(LinkFlags::Up),
+        ..LinkInfo::default()
+    };
+    for attribute in message.attributes {
+        match attribute {
+            LinkAttribute::IfName(name) => link.name = name,
+            LinkAttribute::Address(mac) => link.mac = mac,
+            LinkAttribute::Mtu(mtu) => link.mtu = mtu,
+            LinkAttribute::Carrier(carrier) => link.carrier = carrier != 0,
+            LinkAttribute::IfAlias(alias) => link.alias = Some(alias),
+            LinkAttribute::NumRxQueues(queues) => link.rx_queues = queues,
+            LinkAttribute::NumTxQueues(queues) => link.tx_queues = queues,
+            LinkAttribute::Stats64(stats) => {
+                link.stats = LinkStats {
+                    rx_packets: stats.rx_packets,
+                    tx_packets: stats.tx_packets,
+                    rx_dropped: stats.rx_dropped,
+                    tx_dropped: stats.tx_dropped,
+                };
+            }
+            LinkAttribute::Xdp(attributes) => {
+                for attribute in attributes {
+                    match attribute {
+                        LinkXdp::DrvProgId(id) => link.native_program = Some(id),
+                        LinkXdp::SkbProgId(id) => link.generic_program = Some(id),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    link
+}

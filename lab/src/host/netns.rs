@@ -1,0 +1,129 @@
+//! Network namespaces: anonymous ones, held by a file descriptor, and named ones, which `ip netns` shows.
+
+use std::{
+    fs::{self, File},
+    io,
+    os::{fd::{AsFd, BorrowedFd}, unix::fs::MetadataExt as _},
+    path::{Path, PathBuf},
+};
+
+use nix::sched::{CloneFlags, setns, unshare};
+
+use super::{HostError, lock::HostLock, thread::Inside};
+
+/// Where named namespaces stand, as `ip netns` has it.
+const NAMED: &str = "/run/netns";
+
+/// A network namespace, alive as long as this is.
+#[derive(Debug)]
+pub struct Netns {
+    file: File,
+    inode: u32,
+}
+
+impl Netns {
+    /// The namespace of the calling thread.
+    ///
+    /// # Errors
+    /// Where /proc is not mounted.
+    pub fn current() -> Result<Self, HostError> {
+        // Not /proc/self: that is the main thread's, whichever thread asks.
+        Self::open(Path::new("/proc/thread-self/ns/net"))
+    }
+
+    /// Makes a namespace without a name: it ends with its last descriptor, socket or device.
+    ///
+    /// # Errors
+    /// Where the kernel refuses, without root for one.
+    pub fn create(inside: &Inside) -> Result<Self, HostError> {
+        unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| HostError::system("make a network namespace", errno))?;
+        let made = Self::current();
+        inside.home().enter()?;
+        made
+    }
+
+    /// Makes a namespace with a name.
+    ///
+    /// # Errors
+    /// Where the name is taken, or the kernel refuses.
+    pub fn create_named(_: &Inside, name: &str) -> Result<Self, HostError> {
+        if Self::exists_named(name) {
+            let source = io::Error::from(io::ErrorKind::AlreadyExists);
+            return Err(HostError::system(format!("make namespace {name}"), source));
+        }
+        // netns-rs mounts the folder on its first use, and two first uses at once stack their mounts.
+        let guard = HostLock::netns()?;
+        let failed = |source| HostError::Namespace { operation: "make", name: name.to_owned(), source };
+        // It makes the namespace on a thread of its own and enters none on ours.
+        netns_rs::NetNs::new(name).map_err(failed)?;
+        drop(guard);
+        Self::open_named(name)
+    }
+
+    /// Opens a namespace by its name.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn open_named(name: &str) -> Result<Self, HostError> {
+        Self::open(&named(name))
+    }
+
+    fn open(path: &Path) -> Result<Self, HostError> {
+        let failed = |source| HostError::File { operation: "open", path: path.to_owned(), source };
+        let file = File::open(path).map_err(failed)?;
+        let inode = file.metadata().map_err(failed)?.ino();
+        // The kernel's own number of a namespace is an unsigned int.
+        Ok(Self { file, inode: inode as u32 })
+    }
+
+    /// Whether a namespace of that name exists, or a file in its place.
+    pub fn exists_named(name: &str) -> bool {
+        named(name).exists()
+    }
+
+    /// Removes a namespace's name. The namespace itself ends when nothing holds it any more, and the kernel takes its
+    /// devices away in its own time.
+    ///
+    /// # Errors
+    /// Where it can't be unmounted. One that is gone already is no error.
+    pub fn delete_named(name: &str) -> Result<(), HostError> {
+        let path = named(name);
+        if !path.exists() {
+            return Ok(());
+        }
+        let failed = |source| HostError::Namespace { operation: "remove", name: name.to_owned(), source };
+        match netns_rs::NetNs::get(name).and_then(netns_rs::NetNs::remove) {
+            Ok(()) => {}
+            // A file without a mount: whoever made it died in between. Nothing of a namespace is in it.
+            Err(netns_rs::Error::UnmountError(_, nix_errno)) if nix_errno as i32 == libc::EINVAL => {}
+            Err(error) => return Err(failed(error)),
+        }
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(HostError::File { operation: "remove", path, source })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The kernel's number of the namespace: its inode, which BPF programs see as `ns.inum`.
+    pub fn inode(&self) -> u32 {
+        self.inode
+    }
+
+    /// Moves the calling thread into it.
+    pub(super) fn enter(&self) -> Result<(), HostError> {
+        setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(|errno| HostError::system("enter a network namespace", errno))
+    }
+}
+
+impl AsFd for Netns {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Where a named namespace stands.
+fn named(name: &str) -> PathBuf {
+    Path::new(NAMED).join(name)
+}

@@ -1,0 +1,254 @@
+//! A lab that is up: its namespaces, its programs, its observer, owned in the order in which they are dropped.
+
+mod error;
+pub mod inspect;
+mod install;
+mod instance;
+mod network;
+pub mod persistent;
+mod reading;
+mod spare;
+
+use std::path::PathBuf;
+
+use xdplab_wire::records::{PortCounters, SourceState};
+
+pub use error::LabError;
+pub use install::{Installed, Site, Wanted, targets, wanted};
+pub use instance::Instance;
+pub use network::{Network, Place, bridge_netns_name, ifindex, netns_name};
+
+use crate::{
+    host::{
+        bpffs::BpfFs,
+        journal::{Journal, Kind},
+        netlink::LinkInfo,
+        thread::LabThread,
+    },
+    observe::reading::Reading,
+    program::{Source, Watch, WatchSpec, watch::EventSet},
+    topology::{PortId, Scenario, Topology},
+    xdp::XdpMode,
+};
+
+/// An ephemeral lab: everything in it is held by file descriptors, so that nothing is left when its process dies.
+///
+/// Fields are dropped in order: what sends, what watches, what is attached, what it is attached to, the record of it.
+#[derive(Debug)]
+pub struct Lab {
+    source: Option<(SourceKey, Source)>,
+    watch: Option<Watch>,
+    installed: Vec<Installed>,
+    spare: Option<spare::Spare>,
+    network: Network,
+    bpffs: BpfFs,
+    journal: Option<Journal>,
+    topology: Topology,
+    instance: Instance,
+    log_dir: PathBuf,
+    /// Sequence numbers below this one were used: a sink remembers them.
+    next_sequence: u32,
+    thread: LabThread,
+}
+
+/// What a loaded source was made for: another scenario with the same can use it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceKey {
+    /// The port that it sends from.
+    pub from: PortId,
+    /// The frame of flow 0, number 0.
+    pub template: Vec<u8>,
+    /// Number of flows.
+    pub flows: u32,
+    /// Whether it writes markers.
+    pub marker: bool,
+}
+
+impl Lab {
+    /// Brings up an ephemeral instance of a topology, without programs.
+    ///
+    /// # Errors
+    /// Where the host refuses a namespace, a link or a setting. What was made until then is gone again.
+    pub fn new(topology: &Topology) -> Result<Self, LabError> {
+        let instance = Instance::ephemeral(&topology.name);
+        let thread = LabThread::start(&format!("lab {}", instance.tag.as_deref().unwrap_or_default()))?;
+        let journal = Journal::create(&instance.to_string(), &instance.to_string(), Kind::Ephemeral)?;
+        let (network, bpffs) = thread.run(|inside| -> Result<_, LabError> {
+            let network = network::build(inside, topology, &instance, &journal)?;
+            network.set_bridge_gro(inside, topology)?;
+            Ok((network, BpfFs::detached()?))
+        })?;
+        Ok(Self {
+            source: None,
+            watch: None,
+            installed: Vec::new(),
+            spare: None,
+            network,
+            bpffs,
+            journal: Some(journal),
+            topology: topology.clone(),
+            instance,
+            log_dir: std::env::temp_dir(),
+            next_sequence: 0,
+            thread,
+        })
+    }
+
+    /// The topology.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Which instance this is.
+    pub fn instance(&self) -> &Instance {
+        &self.instance
+    }
+
+    /// What is attached now, in the file's order.
+    pub fn installed(&self) -> &[Installed] {
+        &self.installed
+    }
+
+    /// Attaches what a scenario wants in one mode, or the file's own programs without one, and detaches the rest.
+    ///
+    /// # Errors
+    /// Where a program can't be loaded, filled or attached.
+    pub fn install(&mut self, scenario: Option<&Scenario>, mode: XdpMode, counting: bool) -> Result<(), LabError> {
+        let wanted = install::wanted(&self.topology, scenario, mode, counting);
+        let pins = self.bpffs.path();
+        let site = Site {
+            topology: &self.topology,
+            network: &self.network,
+            instance: self.instance.number,
+            pin_dir: Some(&pins),
+            log_dir: Some(&self.log_dir),
+        };
+        let installed = &mut self.installed;
+        self.thread.run(|inside| install::install(inside, site, installed, wanted))
+    }
+
+    /// Starts to watch the kernel's events at this lab's ports.
+    ///
+    /// # Errors
+    /// Where the tracepoints can't be attached.
+    pub fn watch(&mut self, events: EventSet) -> Result<(), LabError> {
+        // The old one first: two would count twice.
+        self.watch = None;
+        let mut watch = Watch::load(&WatchSpec {
+            instance: self.instance.number,
+            events,
+            devices: (self.topology.ports.len() + self.topology.nodes.len()) as u32,
+        })?;
+        reading::register(&mut watch, &self.topology, &self.network)?;
+        self.watch = Some(watch);
+        Ok(())
+    }
+
+    /// Reads all counters. Meant for when traffic is at rest.
+    ///
+    /// # Errors
+    /// Where a map or a device can't be read.
+    pub fn read(&self) -> Result<Reading, LabError> {
+        let (topology, network, installed) = (&self.topology, &self.network, &self.installed);
+        let watch = self.watch.as_ref();
+        self.thread.run(|inside| reading::read(inside, topology, network, installed, watch))
+    }
+
+    /// Runs work on the lab's thread, inside a node.
+    ///
+    /// # Errors
+    /// Where the thread can't enter or leave the namespace.
+    pub fn in_node<R: Send>(&self, port: PortId, work: impl FnOnce() -> R + Send) -> Result<R, LabError> {
+        let netns = &self.network.at(&self.topology, port).netns;
+        self.thread.run(|inside| inside.enter(netns, work)).map_err(LabError::from)
+    }
+
+    /// Takes the lab down. Dropping it does the same, but keeps errors to itself.
+    ///
+    /// # Errors
+    /// Where the journal can't be removed; everything else goes with its file descriptors.
+    pub fn down(mut self) -> Result<(), LabError> {
+        match self.journal.take() {
+            Some(journal) => Ok(journal.finish()?),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn thread(&self) -> &LabThread {
+        &self.thread
+    }
+
+    pub(crate) fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// A range of `count` sequence numbers that no frame of this lab carried yet; its first is returned.
+    pub(crate) fn take_sequences(&mut self, count: u32) -> u32 {
+        let first = self.next_sequence;
+        self.next_sequence = first.wrapping_add(count);
+        first
+    }
+
+    /// The source for a key, loaded if another one, or none, was in place.
+    pub(crate) fn source(&mut self, key: &SourceKey) -> Result<&mut Source, LabError> {
+        if self.source.as_ref().is_none_or(|(have, _)| have != key) {
+            self.source = None;
+            let (network, topology, instance) = (&self.network, &self.topology, self.instance.number);
+            let spare = &mut self.spare;
+            let source = self.thread.run(|inside| -> Result<Source, LabError> {
+                if spare.is_none() {
+                    *spare = Some(spare::Spare::new(inside)?);
+                }
+                let spare = spare.as_ref().expect("made above");
+                spare.source(inside, topology, network, instance, key)
+            })?;
+            self.source = Some((key.clone(), source));
+        }
+        Ok(self.source.as_mut().map(|(_, source)| source).expect("put there above"))
+    }
+
+    /// Starts a run of frames: sequence numbers that no sink has seen, the clocks at zero.
+    pub(crate) fn start_source(&mut self, key: &SourceKey) -> Result<(), LabError> {
+        let sequence = self.next_sequence;
+        let source = self.source(key)?;
+        let state = source.state()?;
+        source.set_state(&SourceState { offered: state.offered, sequence, ..SourceState::default() })?;
+        Ok(())
+    }
+
+    /// What the program at a port counted, where it is one of the lab's.
+    pub(crate) fn counters_at(&self, port: PortId) -> Result<PortCounters, LabError> {
+        match self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port)) {
+            Some(have) => Ok(have.program.counters_at(port.0 as u32)?),
+            None => Ok(PortCounters::default()),
+        }
+    }
+
+    /// Sets the counters of the program at a port to zero.
+    pub(crate) fn reset_counters_at(&self, port: PortId) -> Result<(), LabError> {
+        match self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port)) {
+            Some(have) => Ok(have.program.reset_counters_at(port.0 as u32)?),
+            None => Ok(()),
+        }
+    }
+
+    /// The devices of all ports as they are now, by slot.
+    pub(crate) fn port_states(&self) -> Result<Vec<LinkInfo>, LabError> {
+        let (topology, network) = (&self.topology, &self.network);
+        self.thread.run(|inside| reading::port_states(inside, topology, network))
+    }
+
+    /// The lab's thread and the source in use, borrowed apart from each other.
+    pub(crate) fn thread_and_source(&mut self) -> (&LabThread, Option<&mut Source>, &Network, &Topology) {
+        (&self.thread, self.source.as_mut().map(|(_, source)| source), &self.network, &self.topology)
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if let Some(journal) = self.journal.take() {
+            // Nothing of an ephemeral lab outlives its file descriptors but this file, which `gc` removes as well.
+            drop(journal.finish());
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Why a lab could not be brought up or run.
+
+use crate::{host::HostError, host::journal::JournalError, program::ProgramError, traffic::frames::FrameError, xdp::XdpMode};
+
+/// Why a lab could not be brought up or run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// The host refused.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The journal could not be written, or the name is taken.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A program could not be loaded or read.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// A program could not be attached.
+    #[error("attach \"{program}\" to {port} ({mode})")]
+    Attach {
+        /// The program's name in the file.
+        program: String,
+        /// The port, as `node:port`.
+        port: String,
+        /// The mode asked for.
+        mode: XdpMode,
+        /// Why.
+        source: ProgramError,
+    },
+    /// A frame could not be made.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// Frames could not be sent.
+    #[error("send frames from {port}")]
+    Send {
+        /// The port, as `node:port`.
+        port: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// No lab of that name is up.
+    #[error("no lab \"{lab}\" is up: `xdplab ls` shows those that are")]
+    NotUp {
+        /// The name.
+        lab: String,
+    },
+    /// What is known of a lab could not be read or written.
+    #[error("read or write the lab's state {}", path.display())]
+    State {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A lab has no node of that name.
+    #[error("lab \"{lab}\" has no node \"{node}\": it has {nodes}")]
+    NoNode {
+        /// The lab.
+        lab: String,
+        /// The name.
+        node: String,
+        /// The nodes that it has.
+        nodes: String,
+    },
+    /// Bringing up failed, and what was made until then could not all be taken back.
+    #[error("bring up failed, and not all of it could be taken back ({left}): `xdplab gc` tries again")]
+    HalfUp {
+        /// Why bringing up failed.
+        source: Box<LabError>,
+        /// What is left.
+        left: String,
+    },
+}
+
+impl LabError {
+    /// Whether the file, the arguments or an object are at fault, rather than the host.
+    pub fn is_of_the_input(&self) -> bool {
+        match self {
+            Self::Program(error) | Self::Attach { source: error, .. } => error.is_of_the_input(),
+            Self::Journal(error) => matches!(
+                error,
+                JournalError::Taken { .. } | JournalError::Busy { .. } | JournalError::Unknown { .. }
+            ),
+            Self::Frame(_) | Self::NotUp { .. } | Self::NoNode { .. } => true,
+            Self::Host(error) => matches!(error, HostError::NoFeature { .. }),
+            Self::HalfUp { source, .. } => source.is_of_the_input(),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Reading a lab's counters: of its programs, its devices, and the kernel's events.
+
+use futures_util::future::try_join_all;
+use xdplab_wire::records::{DeviceKey, SLOT_SOURCE};
+
+use super::{LabError, Installed, network::{LOOPBACK, Network, ifindex}};
+use crate::{
+    host::{HostError, ethtool::Ethtool, netlink::LinkInfo, thread::Inside},
+    observe::reading::{PortReading, Reading},
+    program::Watch,
+    topology::{PortId, Topology},
+    xdp::XdpMode,
+};
+
+/// Tells the watcher which devices are the lab's ports. A node's loopback is where a source's frames come in.
+pub fn register(watch: &mut Watch, topology: &Topology, network: &Network) -> Result<(), LabError> {
+    for (slot, port) in (0u32..).zip(&topology.ports) {
+        let netns = network.nodes[port.node.0].netns.inode();
+        watch.watch_port(DeviceKey { netns, ifindex: ifindex(PortId(slot as usize)) }, slot)?;
+    }
+    for place in &network.nodes {
+        watch.watch_port(DeviceKey { netns: place.netns.inode(), ifindex: LOOPBACK }, SLOT_SOURCE)?;
+    }
+    Ok(())
+}
+
+/// Reads everything once.
+pub fn read(
+    inside: &Inside,
+    topology: &Topology,
+    network: &Network,
+    installed: &[Installed],
+    watch: Option<&Watch>,
+) -> Result<Reading, LabError> {
+    let mut ports = vec![PortReading::default(); topology.ports.len()];
+    for have in installed {
+        if let Some(counters) = have.program.counters()? {
+            for (port, _) in &have.links {
+                ports[port.0].counters = counters[port.0];
+            }
+        }
+        if have.wanted.body.egress.as_deref() == Some("drop") {
+            for (port, seen) in ports.iter_mut().zip(have.program.egress_counters()?) {
+                port.egress_dropped += seen.ours + seen.corrupted;
+            }
+        }
+    }
+    for (port, link) in ports.iter_mut().zip(port_states(inside, topology, network)?) {
+        port.rx_packets = link.stats.rx_packets;
+        port.tx_packets = link.stats.tx_packets;
+    }
+    read_drivers(inside, topology, network, installed, &mut ports)?;
+    let events = watch.map_or_else(|| Ok(Default::default()), Watch::read)?;
+    Ok(Reading { ports, events })
+}
+
+/// The devices of all ports as they are now, by slot. One that is gone is as if it were down and had done nothing.
+pub fn port_states(inside: &Inside, topology: &Topology, network: &Network) -> Result<Vec<LinkInfo>, LabError> {
+    let nodes = inside.block_on(try_join_all(network.nodes.iter().map(|place| place.netlink.links())))?;
+    let state = |(slot, port): (usize, &crate::topology::Port)| {
+        let index = ifindex(PortId(slot));
+        nodes[port.node.0].iter().find(|link| link.index == index).cloned().unwrap_or_default()
+    };
+    Ok(topology.ports.iter().enumerate().map(state).collect())
+}
+
+/// The drivers' own counts, of ports with a native program.
+fn read_drivers(
+    inside: &Inside,
+    topology: &Topology,
+    network: &Network,
+    installed: &[Installed],
+    ports: &mut [PortReading],
+) -> Result<(), LabError> {
+    let native = installed.iter().filter(|have| have.wanted.mode == XdpMode::Native);
+    for port in native.flat_map(|have| have.links.iter().map(|(port, _)| *port)) {
+        let name = &topology.ports[port.0].name;
+        let stats = inside.enter(&network.at(topology, port).netns, || -> Result<_, HostError> { Ethtool::open()?.stats(name) })??;
+        // veth: `rx_queue_N_xdp_packets` and so on, one a queue.
+        let sum = |suffix: &str| -> u64 {
+            let counts = stats.iter().filter(|(name, _)| name.starts_with("rx_queue_") && name.ends_with(suffix));
+            counts.map(|(_, n)| n).sum()
+        };
+        ports[port.0].driver_packets = sum("_xdp_packets");
+        ports[port.0].driver_drops = sum("_xdp_drops");
+    }
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! Running a topology: every scenario in every mode, its correctness first, then its price, then the verdict.
+
+pub mod checks;
+mod correctness;
+mod pricing;
+
+use std::collections::BTreeMap;
+
+use crate::{
+    host::lock::HostLock,
+    lab::{Lab, LabError},
+    measure::fingerprint,
+    observe::ledger::Settled,
+    program::watch::EventSet,
+    record::{Check, Cost, LinkRecord, REPORT_SCHEMA, Report, ScenarioRecord, Verdict},
+    topology::{Amount, Engine, LinkKind, ScenarioId, Topology},
+    traffic::Stop,
+    xdp::XdpMode,
+};
+
+/// What a caller may change of a run without touching the file.
+#[derive(Debug, Clone, Default)]
+pub struct RunOptions {
+    /// Only scenarios of these names; all of them where empty.
+    pub only: Vec<String>,
+    /// Frames of the correctness phase, in place of the file's.
+    pub frames: Option<u64>,
+    /// Batch of the `live` engine, in place of the file's.
+    pub batch: Option<u32>,
+    /// Leaves pricing out.
+    pub no_pricing: bool,
+}
+
+/// Hears how a run goes on. Every method may be called from the lab's thread.
+pub trait Progress: Sync {
+    /// A step begins.
+    fn step(&self, what: &str);
+    /// So many frames of so many were made (0: unknown).
+    fn frames(&self, made: u64, of: u64);
+    /// Another lab holds the host for pricing, or is at work while this one wants to price.
+    fn waiting(&self, what: &str);
+}
+
+/// Hears nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn step(&self, _: &str) {}
+    fn frames(&self, _: u64, _: u64) {}
+    fn waiting(&self, _: &str) {}
+}
+
+/// One scenario in one mode, on its way to a record.
+struct Case {
+    scenario: ScenarioId,
+    mode: XdpMode,
+    settled: Settled,
+    notes: Vec<String>,
+    checks: Vec<Check>,
+    cost: Option<Cost>,
+}
+
+/// Brings a topology up, runs it, and takes it down.
+///
+/// A stop that is asked for in mid-run ends the traffic, and what was sent until then is settled as usual; scenarios
+/// that were not begun are left out of the report.
+///
+/// # Errors
+/// Where the lab can't be brought up, or a program can't be loaded or attached.
+pub fn run(topology: &Topology, options: &RunOptions, stop: &Stop, progress: &dyn Progress) -> Result<Report, LabError> {
+    let started = jiff::Timestamp::now();
+    let shared = HostLock::shared(&mut |holder| progress.waiting(holder))?;
+    progress.step("bring up");
+    let mut lab = Lab::new(topology)?;
+    lab.watch(EventSet::All)?;
+    let mut cases = Vec::new();
+    for (n, scenario) in topology.scenarios.iter().enumerate() {
+        if !options.only.is_empty() && !options.only.contains(&scenario.name) {
+            continue;
+        }
+        for &mode in &scenario.modes {
+            if stop.is_asked() {
+                break;
+            }
+            progress.step(&format!("{} ({mode})", scenario.name));
+            cases.push(correctness::run(&mut lab, ScenarioId(n), mode, options, stop, progress)?);
+        }
+    }
+    let wanted = pricing::wanted(topology, &cases);
+    if !wanted.is_empty() && !options.no_pricing && !stop.is_asked() {
+        // Attaching anywhere rewrites kernel text, so that a price is taken while no other lab is at work.
+        drop(shared);
+        let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder))?;
+        progress.step("price");
+        lab.watch(EventSet::Errors)?;
+        pricing::run(&mut lab, &mut cases, &wanted, options, stop, progress)?;
+    }
+    progress.step("take down");
+    lab.down()?;
+    Ok(Report {
+        schema: REPORT_SCHEMA.to_owned(),
+        lab: topology.name.clone(),
+        about: topology.about.clone(),
+        started: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        fingerprint: fingerprint::of_host(),
+        links: links(topology),
+        scenarios: judge(topology, cases),
+    })
+}
+
+/// What the links were made of.
+pub fn links(topology: &Topology) -> Vec<LinkRecord> {
+    let record = |link: &crate::topology::Link| {
+        let (kind, made_of, stands_in_for) = match &link.kind {
+            LinkKind::Veth => ("veth", "veth", None),
+            LinkKind::Bridge => ("bridge", "bridge", None),
+            LinkKind::Cable(nic) => {
+                let asked = nic.driver.clone().or_else(|| nic.label.clone()).or_else(|| nic.pci.clone());
+                ("cable", "veth", Some(asked.unwrap_or_else(|| "a physical NIC".to_owned())))
+            }
+        };
+        LinkRecord {
+            ends: link.ends.iter().map(|end| topology.port_name(*end)).collect(),
+            kind: kind.to_owned(),
+            made_of: made_of.to_owned(),
+            stands_in_for,
+        }
+    };
+    topology.links.iter().map(record).collect()
+}
+
+/// The driver of the port that a scenario's traffic arrives at. Every port that this version makes is a veth.
+fn receiving_driver() -> &'static str {
+    "veth"
+}
+
+/// Holds the costs against the thresholds and gives each case its verdict.
+fn judge(topology: &Topology, cases: Vec<Case>) -> Vec<ScenarioRecord> {
+    let mut costs: BTreeMap<XdpMode, BTreeMap<String, Cost>> = BTreeMap::new();
+    for case in &cases {
+        if let Some(cost) = &case.cost {
+            let name = topology.scenarios[case.scenario.0].name.clone();
+            costs.entry(case.mode).or_default().insert(name, cost.clone());
+        }
+    }
+    let none = BTreeMap::new();
+    cases
+        .into_iter()
+        .map(|mut case| {
+            let scenario = &topology.scenarios[case.scenario.0];
+            if let (Some(perf), Some(cost)) = (&scenario.perf, &case.cost) {
+                let others = costs.get(&case.mode).unwrap_or(&none);
+                let pricing = checks::Pricing { perf, cost, driver: receiving_driver(), others, topology };
+                case.checks.extend(checks::pricing(&pricing));
+            }
+            let verdict = checks::verdict(&case.checks);
+            let failed: Vec<&str> = case.checks.iter().filter(|c| !c.ok).map(|c| c.what.as_str()).collect();
+            let reason = (verdict != Verdict::Pass).then(|| reason(&case, &failed));
+            let mut notes = case.settled.notes;
+            notes.extend(case.notes);
+            ScenarioRecord {
+                name: scenario.name.clone(),
+                mode: case.mode,
+                verdict,
+                reason,
+                notes,
+                ledger: case.settled.ledger,
+                clones: case.settled.clones,
+                cost: case.cost,
+                checks: case.checks,
+            }
+        })
+        .collect()
+}
+
+/// Why a case did not pass: where nothing was sent that says more than the checks that follow from it.
+fn reason(case: &Case, failed: &[&str]) -> String {
+    let ledger = &case.settled.ledger;
+    if ledger.offered == 0 {
+        return "no frame was sent: the source made none".to_owned();
+    }
+    let largest = ledger.dropped.iter().filter(|d| !d.by_verdict).max_by_key(|d| d.frames);
+    match largest {
+        Some(loss) => {
+            let cause = loss.cause.as_deref().map_or_else(String::new, |cause| format!(": {cause}"));
+            format!("{}; {} frames lost at {}, {}{cause}", failed.join(", "), loss.frames, loss.at, loss.reason)
+        }
+        None => failed.join(", "),
+    }
+}
+
+/// The amount and the engine of a scenario, with what the caller changed.
+fn amount_and_engine(options: &RunOptions, amount: Amount, engine: Engine) -> (Amount, Engine) {
+    let amount = options.frames.map_or(amount, Amount::Frames);
+    let engine = match (engine, options.batch) {
+        (Engine::Live { .. }, Some(batch)) => Engine::Live { batch },
+        (engine, _) => engine,
+    };
+    (amount, engine)
+}

@@ -1,0 +1,162 @@
+//! The checks of a scenario: what the file expects, held against the ledger and the cost. No kernel calls here.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    measure::interval::ratio,
+    record::{Check, Cost, Ledger, Verdict},
+    topology::{Builtin, Expect, Perf, PortId, ProgramBody, ProgramSource, Topology},
+};
+
+/// What correctness is checked against.
+#[derive(Debug)]
+pub struct Correctness<'a> {
+    /// The topology, for the ports' names.
+    pub topology: &'a Topology,
+    /// What the scenario expects.
+    pub expect: &'a Expect,
+    /// Whether every target gets every frame, rather than the targets sharing them.
+    pub each: bool,
+    /// The settled account.
+    pub ledger: &'a Ledger,
+    /// Clones made.
+    pub clones: u64,
+}
+
+/// Whether every port of `expect.deliver` gets every frame: a broadcast is in use, or clones are expected.
+pub fn each_gets_all<'a>(expect: &Expect, bodies: impl IntoIterator<Item = &'a ProgramBody>) -> bool {
+    expect.clones.is_some_and(|clones| clones > 0)
+        || bodies.into_iter().any(|body| body.source == ProgramSource::Builtin(Builtin::Broadcast))
+}
+
+fn exactly(what: impl Into<String>, limit: u64, measured: u64) -> Check {
+    check(what, frames(limit), frames(measured), limit == measured)
+}
+
+fn check(what: impl Into<String>, limit: String, measured: String, ok: bool) -> Check {
+    Check { what: what.into(), limit, measured, ok, undecided: false }
+}
+
+fn frames(n: u64) -> String {
+    if n == 1 { "1 frame".to_owned() } else { format!("{n} frames") }
+}
+
+/// The checks of the correctness phase, in the order in which a reader wants them.
+pub fn correctness(case: &Correctness<'_>) -> Vec<Check> {
+    let Correctness { topology, expect, ledger, .. } = case;
+    let offered = ledger.offered;
+    let mut checks = vec![check("offered", "at least 1 frame".to_owned(), frames(offered), offered > 0)];
+    let least = offered.saturating_sub(expect.lost);
+    let name = |port: &PortId| topology.port_name(*port);
+    let delivered = |port: &PortId| ledger.delivered.get(&name(port)).copied().unwrap_or(0);
+    let dropped = |port: &PortId| -> u64 {
+        let at = name(port);
+        ledger.dropped.iter().filter(|d| d.by_verdict && d.at == at).map(|d| d.frames).sum()
+    };
+    let reach = |what: String, measured: u64, limit: u64| {
+        if expect.lost == 0 {
+            exactly(what, limit, measured)
+        } else {
+            check(what, format!("at least {}", frames(least)), frames(measured), measured >= least && measured <= limit)
+        }
+    };
+
+    if case.each {
+        checks.extend(expect.deliver.iter().map(|p| reach(format!("deliver {}", name(p)), delivered(p), offered)));
+        checks.extend(expect.drop.iter().map(|p| reach(format!("drop {}", name(p)), dropped(p), offered)));
+    } else if !(expect.deliver.is_empty() && expect.drop.is_empty()) {
+        let ends: u64 = expect.deliver.iter().map(delivered).sum::<u64>() + expect.drop.iter().map(dropped).sum::<u64>();
+        let mut words = Vec::new();
+        for (word, ports) in [("deliver", &expect.deliver), ("drop", &expect.drop)] {
+            if !ports.is_empty() {
+                let list = match ports.as_slice() {
+                    [first, .., last] if ports.len() > 4 => format!("{} … {} ({} ports)", name(first), name(last), ports.len()),
+                    some => some.iter().map(name).collect::<Vec<_>>().join(", "),
+                };
+                words.push(format!("{word} {list}"));
+            }
+        }
+        checks.push(reach(words.join(" and "), ends, offered));
+    }
+    let expected_at = |ports: &[PortId], at: &str| ports.iter().any(|p| name(p) == at);
+    for (at, n) in ledger.delivered.iter().filter(|(at, n)| **n > 0 && !expected_at(&expect.deliver, at)) {
+        checks.push(exactly(format!("deliver {at} (not expected)"), 0, *n));
+    }
+    for d in ledger.dropped.iter().filter(|d| d.by_verdict && !expected_at(&expect.drop, &d.at)) {
+        checks.push(exactly(format!("drop {} (not expected: {})", d.at, d.reason), 0, d.frames));
+    }
+    checks.push(check("lost", format!("at most {}", frames(expect.lost)), frames(ledger.lost()), ledger.lost() <= expect.lost));
+    if let Some(clones) = expect.clones {
+        let (limit, measured) = (format!("{clones} clones"), format!("{} clones", case.clones));
+        checks.push(check("clones", limit, measured, clones == case.clones));
+    }
+    for (what, n) in
+        [("duplicated", ledger.duplicated), ("reordered", ledger.reordered), ("corrupted", ledger.corrupted)]
+    {
+        checks.push(exactly(what, 0, n));
+    }
+    let unaccounted = ledger.unaccounted;
+    checks.push(check("unaccounted", "0 frames".to_owned(), format!("{unaccounted} frames"), unaccounted == 0));
+    checks
+}
+
+/// What a price is checked against.
+#[derive(Debug)]
+pub struct Pricing<'a> {
+    /// The thresholds.
+    pub perf: &'a Perf,
+    /// The scenario's cost.
+    pub cost: &'a Cost,
+    /// The driver of the receiving port.
+    pub driver: &'a str,
+    /// Costs in the same mode by scenario name, of the scenarios that were priced.
+    pub others: &'a BTreeMap<String, Cost>,
+    /// The topology, for the scenarios' names.
+    pub topology: &'a Topology,
+}
+
+/// The checks of the pricing phase. A threshold inside the interval is undecided, not failed.
+pub fn pricing(case: &Pricing<'_>) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let Pricing { perf, cost, driver, .. } = case;
+    if let Some(&least) = perf.min_mpps.get(*driver) {
+        let (low, high) = (1000.0 / cost.ci[1], 1000.0 / cost.ci[0]);
+        checks.push(Check {
+            what: format!("min-mpps {driver}"),
+            limit: format!("at least {least} Mpps"),
+            measured: format!("{:.3} Mpps, between {low:.3} and {high:.3}", cost.mpps),
+            ok: low >= least,
+            undecided: (low..=high).contains(&least) && low < least,
+        });
+    }
+    if let Some(bound) = &perf.max_ratio {
+        let of = &case.topology.scenarios[bound.of.0].name;
+        let limit = format!("at most {} times", bound.value);
+        let what = format!("max-ratio of {of}");
+        checks.push(match case.others.get(of) {
+            Some(other) => {
+                let r = ratio(cost, other);
+                Check {
+                    what,
+                    limit,
+                    measured: format!("{:.3} times, between {:.3} and {:.3}", r.value, r.low, r.high),
+                    ok: r.high <= bound.value,
+                    undecided: r.low <= bound.value && r.high > bound.value,
+                }
+            }
+            None => Check { what, limit, measured: "the other scenario has no cost".to_owned(), ok: false, undecided: true },
+        });
+    }
+    checks
+}
+
+/// The verdict of some checks: a failed one fails, an undecided one leaves it open.
+pub fn verdict(checks: &[Check]) -> Verdict {
+    if checks.iter().any(|c| !c.ok && !c.undecided) {
+        Verdict::Fail
+    } else if checks.iter().any(|c| c.undecided) {
+        Verdict::Inconclusive
+    } else {
+        Verdict::Pass
+    }
+}

@@ -1,0 +1,175 @@
+//! The correctness phase: programs that count, frames that are paced, an account that must balance.
+
+use std::time::{Duration, Instant};
+
+use super::{Case, Progress, RunOptions, amount_and_engine, checks};
+use crate::{
+    lab::{Installed, Lab, LabError, SourceKey, targets},
+    observe::{
+        causes::{Peer, Target},
+        ledger::{DropReasons, Observation, PortObservation, Role, settle},
+        reading::Reading,
+    },
+    program::kernel::KernelReasons,
+    topology::{Amount, Builtin, Engine, PortId, ProgramSource, Scenario, ScenarioId},
+    traffic::{
+        Stop, frame_spec, live,
+        packet::{self, PacketTraffic},
+    },
+    xdp::XdpMode,
+};
+
+/// Traffic is at rest when its ends have not changed for this long.
+const AT_REST: Duration = Duration::from_millis(30);
+/// How long to wait for rest: a lab's frames stay on one machine.
+const REST_DEADLINE: Duration = Duration::from_secs(2);
+
+/// Runs one scenario in one mode.
+pub(super) fn run(
+    lab: &mut Lab,
+    id: ScenarioId,
+    mode: XdpMode,
+    options: &RunOptions,
+    stop: &Stop,
+    progress: &dyn Progress,
+) -> Result<Case, LabError> {
+    let topology = lab.topology().clone();
+    let scenario = &topology.scenarios[id.0];
+    lab.install(Some(scenario), mode, true)?;
+    let before = lab.read()?;
+    let offered = send(lab, scenario, options, stop, progress)?;
+    let reasons = KernelReasons::get()?;
+    let seen = come_to_rest(lab, scenario, offered, &before, &reasons)?;
+    let settled = settle(&seen, &reasons);
+    let bodies: Vec<_> = lab.installed().iter().map(|have| &have.wanted.body).collect();
+    let checks = checks::correctness(&checks::Correctness {
+        topology: &topology,
+        expect: &scenario.expect,
+        each: checks::each_gets_all(&scenario.expect, bodies),
+        ledger: &settled.ledger,
+        clones: settled.clones,
+    });
+    let mut notes = helpers_in_another_mode(lab, mode);
+    if stop.is_asked() {
+        notes.push("interrupted: what was sent until then is settled".to_owned());
+    }
+    Ok(Case { scenario: id, mode, settled, notes, checks, cost: None })
+}
+
+/// Sends the scenario's traffic; returns how many frames were offered.
+fn send(
+    lab: &mut Lab,
+    scenario: &Scenario,
+    options: &RunOptions,
+    stop: &Stop,
+    progress: &dyn Progress,
+) -> Result<u64, LabError> {
+    let traffic = &scenario.traffic;
+    let (amount, engine) = amount_and_engine(options, traffic.amount, traffic.engine);
+    let of = match amount {
+        Amount::Frames(frames) => frames,
+        Amount::Duration(_) => 0,
+    };
+    let spec = frame_spec(lab.topology(), traffic, &scenario.expect.deliver, lab.instance().number)?;
+    let heard = |made: u64| progress.frames(made, of);
+    match engine {
+        Engine::Live { batch } => {
+            let key = SourceKey { from: traffic.from, template: spec.frame(0, 0, 0)?, flows: traffic.flows, marker: true };
+            lab.start_source(&key)?;
+            let offered = live::send(lab, &key, amount, batch, stop, &heard)?;
+            lab.take_sequences((offered / u64::from(traffic.flows)) as u32 + 1);
+            Ok(offered)
+        }
+        Engine::Packet => {
+            let first_sequence = lab.take_sequences(0);
+            let packets = PacketTraffic { from: traffic.from, spec, flows: traffic.flows, first_sequence, marker: true };
+            let offered = packet::send(lab, &packets, amount, stop, &heard)?;
+            lab.take_sequences((offered / u64::from(traffic.flows)) as u32 + 1);
+            Ok(offered)
+        }
+    }
+}
+
+/// Reads until every frame has ended, or nothing changes any more.
+fn come_to_rest(
+    lab: &Lab,
+    scenario: &Scenario,
+    offered: u64,
+    before: &Reading,
+    reasons: &dyn DropReasons,
+) -> Result<Observation, LabError> {
+    let deadline = Instant::now() + REST_DEADLINE;
+    let mut changed = Instant::now();
+    let mut last = None;
+    loop {
+        let now = lab.read()?.since(before);
+        let seen = observe(lab, scenario, offered, &now)?;
+        if settle(&seen, reasons).ledger.is_balanced() {
+            return Ok(seen);
+        }
+        if last.as_ref() != Some(&now) {
+            last = Some(now);
+            changed = Instant::now();
+        } else if changed.elapsed() >= AT_REST || Instant::now() >= deadline {
+            return Ok(seen);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Puts a reading together with what is known of the ports.
+fn observe(lab: &Lab, scenario: &Scenario, offered: u64, now: &Reading) -> Result<Observation, LabError> {
+    let topology = lab.topology();
+    let states = lab.port_states()?;
+    let at = |port: PortId| lab.installed().iter().find(|have| have.links.iter().any(|(p, _)| *p == port));
+    let ports = (0..topology.ports.len())
+        .map(PortId)
+        .map(|port| {
+            let have = at(port);
+            let peer = topology.peer(port);
+            let reading = &now.ports[port.0];
+            let polls = |port: PortId| {
+                topology.ports[port.0].gro == Some(true) || at(port).is_some()
+            };
+            let state = |port: PortId| &states[port.0];
+            PortObservation {
+                role: have.map_or(Role::Stack, role),
+                counters: reading.counters,
+                driver_drops: reading.driver_drops,
+                driver_packets: reading.driver_packets,
+                tx_packets: reading.tx_packets,
+                rx_packets: reading.rx_packets,
+                egress_dropped: reading.egress_dropped,
+                peer: peer.map(|peer| peer.0 as u32),
+                targets: have.map(|have| targets(&have.wanted.body)).unwrap_or_default().iter().map(|p| p.0 as u32).collect(),
+                broadcasts: have.is_some_and(|have| have.wanted.body.source == ProgramSource::Builtin(Builtin::Broadcast)),
+                state: Target {
+                    port: topology.port_name(port),
+                    up: state(port).up,
+                    mtu: state(port).mtu,
+                    peer: peer.map(|peer| Peer { port: topology.port_name(peer), up: state(peer).up, polls: polls(peer) }),
+                },
+            }
+        })
+        .collect();
+    Ok(Observation { offered, from: scenario.traffic.from.0 as u32, ports, events: now.events.clone() })
+}
+
+fn role(have: &Installed) -> Role {
+    match have.wanted.body.source {
+        ProgramSource::Object { .. } => Role::User(have.wanted.mode),
+        ProgramSource::Builtin(Builtin::Sink) => Role::Sink,
+        ProgramSource::Builtin(Builtin::Drop) => Role::Drop,
+        ProgramSource::Builtin(Builtin::Pass) => Role::Pass,
+        ProgramSource::Builtin(_) => Role::Forward,
+    }
+}
+
+/// Sinks that stay native while the programs under test are generic, in words.
+fn helpers_in_another_mode(lab: &Lab, mode: XdpMode) -> Vec<String> {
+    lab.installed()
+        .iter()
+        .filter(|have| have.wanted.mode != mode)
+        .map(|have| format!("{} is {}", lab.topology().program(have.wanted.program).name, have.wanted.mode))
+        .collect()
+}

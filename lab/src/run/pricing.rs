@@ -1,0 +1,184 @@
+//! The pricing phase: bare programs, as fast as the source goes, in windows timed by the kernel's own clock.
+//!
+//! Cases take turns, forwards and backwards, so that a drift of the machine falls on all of them alike.
+
+use std::time::{Duration, Instant};
+
+use xdplab_wire::records::Stamp;
+
+use super::{Case, Progress, RunOptions, amount_and_engine, checks};
+use crate::{
+    lab::{Lab, LabError, SourceKey},
+    measure::interval,
+    topology::{Amount, Builtin, Engine, PortId, ProgramSource, Scenario, Topology},
+    traffic::{
+        Stop, frame_spec, live,
+        packet::{self, PacketTraffic},
+    },
+};
+
+/// Frames of a window: 1 to 4 ms of traffic, short enough that most windows meet no disturbance.
+const WINDOW: u64 = 12_800;
+/// The same for the `packet` engine, which is an order of magnitude slower.
+const PACKET_WINDOW: u64 = 2_048;
+/// Rounds, each of which prices every case once.
+const ROUNDS: usize = 4;
+/// Windows of a case in a round.
+const WINDOWS: usize = 16;
+/// Windows of a round that are thrown away: caches and the branch predictor are cold after a change of programs.
+const WARM_UP: usize = 2;
+/// How long the last frames of a window may take to arrive.
+const ARRIVAL: Duration = Duration::from_millis(50);
+
+/// What times a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Clock {
+    /// The sink's, at this port.
+    Sink(PortId),
+    /// The source's own: no sink ends the path, or several share its frames.
+    Source,
+    /// The sender's: AF_PACKET without a sink.
+    Sender,
+}
+
+/// The cases to price: those with thresholds, and those that a ratio refers to.
+pub(super) fn wanted(topology: &Topology, cases: &[Case]) -> Vec<usize> {
+    let referred = |case: &Case| {
+        cases.iter().filter(|other| other.mode == case.mode).any(|other| {
+            let perf = topology.scenarios[other.scenario.0].perf.as_ref();
+            perf.and_then(|perf| perf.max_ratio.as_ref()).is_some_and(|bound| bound.of == case.scenario)
+        })
+    };
+    let priced = |case: &Case| topology.scenarios[case.scenario.0].perf.is_some() || referred(case);
+    cases.iter().enumerate().filter(|(_, case)| priced(case)).map(|(n, _)| n).collect()
+}
+
+/// Prices the cases.
+pub(super) fn run(
+    lab: &mut Lab,
+    cases: &mut [Case],
+    wanted: &[usize],
+    options: &RunOptions,
+    stop: &Stop,
+    progress: &dyn Progress,
+) -> Result<(), LabError> {
+    let topology = lab.topology().clone();
+    let mut windows = vec![Vec::new(); cases.len()];
+    let mut lost = vec![0; cases.len()];
+    for round in 0..ROUNDS {
+        let mut order = wanted.to_vec();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for (n, &case) in order.iter().enumerate() {
+            if stop.is_asked() {
+                return Ok(());
+            }
+            progress.frames((round * order.len() + n) as u64, (ROUNDS * order.len()) as u64);
+            let scenario = &topology.scenarios[cases[case].scenario.0];
+            lab.install(Some(scenario), cases[case].mode, false)?;
+            let window = Window::new(lab, &topology, scenario, options)?;
+            for n in 0..WARM_UP + WINDOWS {
+                let (ns, missing) = window.measure(lab, stop)?;
+                lost[case] += missing;
+                if n >= WARM_UP {
+                    windows[case].extend(ns);
+                }
+            }
+        }
+    }
+    for &n in wanted {
+        let case = &mut cases[n];
+        let scenario = &topology.scenarios[case.scenario.0];
+        case.cost = interval::cost(std::mem::take(&mut windows[n]));
+        case.notes.push(
+            match clock(&topology, scenario) {
+                Clock::Sink(port) => format!("timed by the sink's clock at {}", topology.port_name(port)),
+                Clock::Source => "timed by the source's clock: no one sink sees every frame".to_owned(),
+                Clock::Sender => "timed by the sender's clock: no sink ends the path".to_owned(),
+            } + "; on veth one CPU runs generator, hops and sink, and the cost is of all of them",
+        );
+        if lost[n] > 0 {
+            case.notes.push(format!("{} frames did not arrive while pricing", lost[n]));
+        }
+    }
+    Ok(())
+}
+
+/// What times a scenario's windows.
+fn clock(topology: &Topology, scenario: &Scenario) -> Clock {
+    let body = |port: PortId| {
+        let id = topology.program_at(port)?;
+        let instead = scenario.programs.iter().find(|(other, _)| *other == id);
+        Some(instead.map_or(&topology.program(id).body, |(_, body)| body))
+    };
+    let is_sink = |port: &&PortId| body(**port).is_some_and(|b| b.source == ProgramSource::Builtin(Builtin::Sink));
+    let bodies = (0..topology.ports.len()).filter_map(|port| body(PortId(port)));
+    let each = checks::each_gets_all(&scenario.expect, bodies);
+    match scenario.expect.deliver.as_slice() {
+        [first, rest @ ..] if is_sink(&first) && (rest.is_empty() || each) => Clock::Sink(*first),
+        _ if scenario.traffic.engine == Engine::Packet => Clock::Sender,
+        _ => Clock::Source,
+    }
+}
+
+/// How a case's windows are made.
+struct Window {
+    engine: Engine,
+    key: SourceKey,
+    packets: PacketTraffic,
+    clock: Clock,
+}
+
+impl Window {
+    fn new(lab: &Lab, topology: &Topology, scenario: &Scenario, options: &RunOptions) -> Result<Self, LabError> {
+        let traffic = &scenario.traffic;
+        let spec = frame_spec(topology, traffic, &scenario.expect.deliver, lab.instance().number)?;
+        let (_, engine) = amount_and_engine(options, traffic.amount, traffic.engine);
+        Ok(Self {
+            engine,
+            key: SourceKey { from: traffic.from, template: spec.frame(0, 0, 0)?, flows: traffic.flows, marker: true },
+            packets: PacketTraffic { from: traffic.from, spec, flows: traffic.flows, first_sequence: 0, marker: true },
+            clock: clock(topology, scenario),
+        })
+    }
+
+    /// One window: its nanoseconds a packet, where it could be timed, and the frames that did not arrive.
+    fn measure(&self, lab: &mut Lab, stop: &Stop) -> Result<(Option<f64>, u64), LabError> {
+        if self.engine != Engine::Packet {
+            lab.start_source(&self.key)?;
+        }
+        if let Clock::Sink(port) = self.clock {
+            lab.reset_counters_at(port)?;
+        }
+        let quiet = |_| {};
+        let started = Instant::now();
+        let made = match self.engine {
+            Engine::Live { batch } => live::send(lab, &self.key, Amount::Frames(WINDOW), batch, stop, &quiet)?,
+            Engine::Packet => packet::send(lab, &self.packets, Amount::Frames(PACKET_WINDOW), stop, &quiet)?,
+        };
+        let sender = started.elapsed();
+        Ok(match self.clock {
+            Clock::Sink(port) => {
+                let deadline = Instant::now() + ARRIVAL;
+                let mut seen = lab.counters_at(port)?;
+                while seen.ours < made && Instant::now() < deadline {
+                    std::thread::yield_now();
+                    seen = lab.counters_at(port)?;
+                }
+                (per_frame(seen.first, seen.last), made.saturating_sub(seen.ours))
+            }
+            Clock::Source => {
+                let state = lab.source(&self.key)?.state()?;
+                (per_frame(state.first, state.last), 0)
+            }
+            Clock::Sender => ((made > 0).then(|| sender.as_nanos() as f64 / made as f64), 0),
+        })
+    }
+}
+
+/// Nanoseconds a frame between two stamps; `None` where there are no two.
+fn per_frame(first: Stamp, last: Stamp) -> Option<f64> {
+    let frames = last.frames.checked_sub(first.frames).filter(|frames| *frames > 0)?;
+    Some(last.ns.checked_sub(first.ns)? as f64 / frames as f64)
+}

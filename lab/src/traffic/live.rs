@@ -1,0 +1,64 @@
+//! Engine `live`: `BPF_PROG_RUN` with live frames through the source program.
+//!
+//! What was offered is what the source counted, never what was asked for: a signal ends a call early.
+
+use std::{io, time::Instant};
+
+use nix::errno::Errno;
+
+use super::{Stop, cpu::Pinned};
+use crate::{
+    lab::{Lab, LabError, SourceKey},
+    topology::Amount,
+};
+
+/// Frames of one call: at some million a second, a few milliseconds, after which a stop is noticed.
+const CHUNK: u32 = 16_384;
+
+/// Sends an amount of frames, `batch` at a time; returns how many the source made.
+///
+/// `progress` hears of frames made so far.
+///
+/// # Errors
+/// Where the kernel refuses the run.
+pub fn send(
+    lab: &mut Lab,
+    key: &SourceKey,
+    amount: Amount,
+    batch: u32,
+    stop: &Stop,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<u64, LabError> {
+    lab.source(key)?;
+    let port = lab.topology().port_name(key.from);
+    let (thread, source, network, topology) = lab.thread_and_source();
+    let source = source.expect("loaded above");
+    let netns = &network.at(topology, key.from).netns;
+    let before = source.state()?.offered;
+    let started = Instant::now();
+    thread.run(|inside| -> Result<u64, LabError> {
+        inside.enter(netns, || -> Result<u64, LabError> {
+            let failed = |source: io::Error| LabError::Send { port: port.clone(), source };
+            let _pinned = Pinned::here().map_err(|errno| failed(errno.into()))?;
+            loop {
+                let made = source.state()?.offered - before;
+                progress(made);
+                let left = match amount {
+                    Amount::Frames(frames) => frames.saturating_sub(made),
+                    Amount::Duration(time) if started.elapsed() >= time => 0,
+                    Amount::Duration(_) => u64::from(CHUNK),
+                };
+                if left == 0 || stop.is_asked() {
+                    return Ok(made);
+                }
+                match source.run(left.min(u64::from(CHUNK)) as u32, batch) {
+                    Ok(()) => {}
+                    // A signal ended the call early; what was made until then is counted, the rest is made next.
+                    Err(error) if error.raw_os_error() == Some(Errno::EINTR as i32) => {}
+                    Err(error) => return Err(failed(error)),
+                }
+            }
+        })?
+    })
+}
+
