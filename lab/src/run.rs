@@ -68,7 +68,12 @@ struct Case {
 ///
 /// # Errors
 /// Where the lab can't be brought up, or a program can't be loaded or attached.
-pub fn run(topology: &Topology, options: &RunOptions, stop: &Stop, progress: &dyn Progress) -> Result<Report, LabError> {
+pub fn run(
+    topology: &Topology,
+    options: &RunOptions,
+    stop: &Stop,
+    progress: &dyn Progress,
+) -> Result<Report, LabError> {
     let started = jiff::Timestamp::now();
     let shared = HostLock::shared(&mut |holder| progress.waiting(holder))?;
     progress.step("bring up");

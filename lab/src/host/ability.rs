@@ -1,6 +1,10 @@
 //! What this host can do for a lab, found out by trying where trying is cheap and harmless.
 
-use std::{fs, io, os::fd::{FromRawFd as _, OwnedFd}, path::Path};
+use std::{
+    fs, io,
+    os::fd::{FromRawFd as _, OwnedFd},
+    path::Path,
+};
 
 use serde::Serialize;
 
@@ -41,15 +45,33 @@ pub fn all() -> Vec<Ability> {
     vec![
         ability("root", root, if root { "yes" } else { "no" }, "every lab", Some("run with sudo"), true),
         kernel(),
-        file("BTF", "/sys/kernel/btf/vmlinux", "accounting for losses", "a kernel built with CONFIG_DEBUG_INFO_BTF=y", true),
+        file(
+            "BTF",
+            "/sys/kernel/btf/vmlinux",
+            "accounting for losses",
+            "a kernel built with CONFIG_DEBUG_INFO_BTF=y",
+            true,
+        ),
         tried("network namespaces", root, "every lab", true, || {
             let thread = LabThread::start("doctor").map_err(io::Error::other)?;
             thread.run(|inside| Netns::create(inside).map(drop)).map_err(io::Error::other)
         }),
         tried("XDP programs", root, "every lab", true, || load_xdp_pass().map(drop)),
         tried("own BPF file system", root, "pins", true, || BpfFs::detached().map(drop).map_err(io::Error::other)),
-        setting("BPF JIT", "/proc/sys/net/core/bpf_jit_enable", |v| v != "0", "prices that mean something", "sysctl net.core.bpf_jit_enable=1"),
-        setting("BPF statistics off", "/proc/sys/kernel/bpf_stats_enabled", |v| v == "0", "prices: they cost time in every run", "sysctl kernel.bpf_stats_enabled=0"),
+        setting(
+            "BPF JIT",
+            "/proc/sys/net/core/bpf_jit_enable",
+            |v| v != "0",
+            "prices that mean something",
+            "sysctl net.core.bpf_jit_enable=1",
+        ),
+        setting(
+            "BPF statistics off",
+            "/proc/sys/kernel/bpf_stats_enabled",
+            |v| v == "0",
+            "prices: they cost time in every run",
+            "sysctl kernel.bpf_stats_enabled=0",
+        ),
         tried("AF_XDP sockets", true, "the xsk rows", false, af_xdp),
         module("pktgen", "the pktgen engine"),
         module("netdevsim", "tests of NIC settings"),
@@ -105,9 +127,17 @@ fn setting(name: &'static str, path: &str, ok: fn(&str) -> bool, needed_for: &'s
 fn module(name: &'static str, needed_for: &'static str) -> Ability {
     let loaded = Path::new("/sys/module").join(name).exists();
     let release = read("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let listed = |list: &str| read(&format!("/lib/modules/{release}/{list}")).is_some_and(|text| text.contains(&format!("/{name}.ko")));
+    let listed = |list: &str| {
+        read(&format!("/lib/modules/{release}/{list}")).is_some_and(|text| text.contains(&format!("/{name}.ko")))
+    };
     let there = loaded || listed("modules.dep") || listed("modules.builtin");
-    let detail = if loaded { "loaded" } else if there { "a module" } else { "not in this kernel" };
+    let detail = if loaded {
+        "loaded"
+    } else if there {
+        "a module"
+    } else {
+        "not in this kernel"
+    };
     ability(name, there, detail, needed_for, None, false)
 }
 
@@ -128,7 +158,13 @@ fn cpu() -> Ability {
     ability("mitigations", true, detail, "comparing prices: they set the price of an indirect call", None, false)
 }
 
-fn tried(name: &'static str, allowed: bool, needed_for: &'static str, required: bool, trial: impl FnOnce() -> io::Result<()>) -> Ability {
+fn tried(
+    name: &'static str,
+    allowed: bool,
+    needed_for: &'static str,
+    required: bool,
+    trial: impl FnOnce() -> io::Result<()>,
+) -> Ability {
     if !allowed {
         let detail = "not tried: it takes root".to_owned();
         return Ability { name, state: State::Unknown, detail, needed_for, fix: None, required };

@@ -27,10 +27,9 @@ impl BpfFs {
     /// Where the kernel refuses.
     pub fn detached() -> Result<Self, HostError> {
         let call = |operation: &str, result: libc::c_long| -> Result<i32, HostError> {
-            i32::try_from(result)
-                .ok()
-                .filter(|fd| *fd >= 0)
-                .ok_or_else(|| HostError::system(format!("make a BPF file system ({operation})"), io::Error::last_os_error()))
+            i32::try_from(result).ok().filter(|fd| *fd >= 0).ok_or_else(|| {
+                HostError::system(format!("make a BPF file system ({operation})"), io::Error::last_os_error())
+            })
         };
         // SAFETY: the name is a C string that outlives the call.
         let context = call("fsopen", unsafe { libc::syscall(libc::SYS_fsopen, c"bpf".as_ptr(), 0x1) })?;
@@ -38,7 +37,8 @@ impl BpfFs {
         let context = unsafe { OwnedFd::from_raw_fd(context) };
         let none = ptr::null::<libc::c_void>();
         // SAFETY: this command takes no key and no value.
-        let created = unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), FSCONFIG_CMD_CREATE, none, none, 0) };
+        let created =
+            unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), FSCONFIG_CMD_CREATE, none, none, 0) };
         call("fsconfig", created)?;
         // SAFETY: plain numbers only.
         let mount = call("fsmount", unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), 0x1, 0) })?;

@@ -2,7 +2,12 @@
 //!
 //! Structures and commands are those of <linux/ethtool.h>.
 
-use std::{ffi::c_void, io, mem::size_of, os::fd::{AsRawFd as _, OwnedFd}};
+use std::{
+    ffi::c_void,
+    io,
+    mem::size_of,
+    os::fd::{AsRawFd as _, OwnedFd},
+};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
@@ -176,7 +181,10 @@ impl Ethtool {
             _ => {
                 let state = if on { "on" } else { "off" };
                 let source = io::Error::from(io::ErrorKind::Unsupported);
-                Err(HostError::system(format!("switch {feature} of {port} {state}: the driver does not allow it"), source))
+                Err(HostError::system(
+                    format!("switch {feature} of {port} {state}: the driver does not allow it"),
+                    source,
+                ))
             }
         }
     }
@@ -200,7 +208,10 @@ impl Ethtool {
         // SAFETY: an all-zero ifreq is a valid one.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         if port.len() >= request.ifr_name.len() {
-            return Err(HostError::system(format!("{operation} of {port}"), io::Error::from_raw_os_error(libc::ENODEV)));
+            return Err(HostError::system(
+                format!("{operation} of {port}"),
+                io::Error::from_raw_os_error(libc::ENODEV),
+            ));
         }
         for (to, from) in request.ifr_name.iter_mut().zip(port.bytes()) {
             *to = from as libc::c_char;

@@ -3,7 +3,10 @@
 use std::{
     fs::{self, File},
     io,
-    os::{fd::{AsFd, BorrowedFd}, unix::fs::MetadataExt as _},
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::fs::MetadataExt as _,
+    },
     path::{Path, PathBuf},
 };
 
@@ -113,7 +116,8 @@ impl Netns {
 
     /// Moves the calling thread into it.
     pub(super) fn enter(&self) -> Result<(), HostError> {
-        setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(|errno| HostError::system("enter a network namespace", errno))
+        setns(&self.file, CloneFlags::CLONE_NEWNET)
+            .map_err(|errno| HostError::system("enter a network namespace", errno))
     }
 }
 

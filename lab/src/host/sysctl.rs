@@ -12,7 +12,9 @@ use super::HostError;
 pub fn write(name: &str, value: &str) -> Result<(), HostError> {
     let path = Path::new("/proc/sys").join(name);
     match fs::write(&path, value) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(HostError::File { operation: "write", path, source }),
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(HostError::File { operation: "write", path, source })
+        }
         _ => Ok(()),
     }
 }

@@ -66,7 +66,9 @@ impl LabThread {
         match ready.recv() {
             Ok(Ok(())) => Ok(Self { jobs: Some(jobs), thread: Some(thread) }),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(HostError::system("start the lab thread", std::io::Error::from(std::io::ErrorKind::BrokenPipe))),
+            Err(_) => {
+                Err(HostError::system("start the lab thread", std::io::Error::from(std::io::ErrorKind::BrokenPipe)))
+            }
         }
     }
 

@@ -1,6 +1,8 @@
 //! Why a lab could not be brought up or run.
 
-use crate::{host::HostError, host::journal::JournalError, program::ProgramError, traffic::frames::FrameError, xdp::XdpMode};
+use crate::{
+    host::HostError, host::journal::JournalError, program::ProgramError, traffic::frames::FrameError, xdp::XdpMode,
+};
 
 /// Why a lab could not be brought up or run.
 #[derive(Debug, thiserror::Error)]
@@ -77,10 +79,9 @@ impl LabError {
     pub fn is_of_the_input(&self) -> bool {
         match self {
             Self::Program(error) | Self::Attach { source: error, .. } => error.is_of_the_input(),
-            Self::Journal(error) => matches!(
-                error,
-                JournalError::Taken { .. } | JournalError::Busy { .. } | JournalError::Unknown { .. }
-            ),
+            Self::Journal(error) => {
+                matches!(error, JournalError::Taken { .. } | JournalError::Busy { .. } | JournalError::Unknown { .. })
+            }
             Self::Frame(_) | Self::NotUp { .. } | Self::NoNode { .. } => true,
             Self::Host(error) => matches!(error, HostError::NoFeature { .. }),
             Self::HalfUp { source, .. } => source.is_of_the_input(),

@@ -4,9 +4,16 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{LabError, persistent::{self, LabState}};
+use super::{
+    LabError,
+    persistent::{self, LabState},
+};
 use crate::{
-    host::{netlink::{LinkInfo, Netlink}, netns::Netns, thread::LabThread},
+    host::{
+        netlink::{LinkInfo, Netlink},
+        netns::Netns,
+        thread::LabThread,
+    },
     program::pinned_counters,
     record::LinkRecord,
     xdp::XdpMode,
@@ -95,7 +102,8 @@ pub fn inspect(lab: &str) -> Result<LabView, LabError> {
             Ok(inside.block_on(netlink.links())?)
         });
         if let Err(error) = &links {
-            missing.push(crate::host::describe(&format!("node {} is gone: namespace {}", node.name, node.netns), error));
+            missing
+                .push(crate::host::describe(&format!("node {} is gone: namespace {}", node.name, node.netns), error));
         }
         let links = links.unwrap_or_default();
         for port in &node.ports {
@@ -144,7 +152,10 @@ fn counters(state: &LabState, missing: &mut Vec<String>) -> Vec<CounterView> {
         match pinned_counters(&program.pins) {
             Ok(counters) => {
                 for at in &program.attach {
-                    let slot = state.nodes.iter().flat_map(|n| n.ports.iter().map(move |p| (n, p)))
+                    let slot = state
+                        .nodes
+                        .iter()
+                        .flat_map(|n| n.ports.iter().map(move |p| (n, p)))
                         .find(|(n, p)| *at == format!("{}:{}", n.name, p.name))
                         .map(|(_, port)| port.slot as usize);
                     if let Some(c) = slot.and_then(|slot| counters.get(slot)) {

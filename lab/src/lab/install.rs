@@ -5,11 +5,14 @@
 
 use std::path::Path;
 
-use super::{LabError, network::{Network, ifindex}};
+use super::{
+    LabError,
+    network::{Network, ifindex},
+};
 use crate::{
     host::{HostError, ethtool::Ethtool, thread::Inside},
     program::{LoadContext, XdpLink, XdpProgram, load},
-    topology::{Builtin, MapContents, Datum, PortId, ProgramBody, ProgramId, ProgramSource, Scenario, Topology},
+    topology::{Builtin, Datum, MapContents, PortId, ProgramBody, ProgramId, ProgramSource, Scenario, Topology},
     xdp::XdpMode,
 };
 

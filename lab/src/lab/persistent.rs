@@ -7,11 +7,18 @@
 //! /run/xdplab/NAME/bpf/PROGRAM/       maps, and one link a port: link-NODE-PORT
 //! ```
 
-use std::{fs, io, path::{Path, PathBuf}};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Instance, LabError, install::{self, Installed, Site}, network::{self, ifindex, netns_name}};
+use super::{
+    Instance, LabError,
+    install::{self, Installed, Site},
+    network::{self, ifindex, netns_name},
+};
 use crate::{
     host::{
         bpffs::BpfFs,
@@ -158,13 +165,7 @@ fn build(
         let network = network::build(inside, topology, instance, journal)?;
         network.set_bridge_gro(inside, topology)?;
         progress.step("programs");
-        let site = Site {
-            topology,
-            network: &network,
-            instance: instance.number,
-            pin_dir: Some(&bpf),
-            log_dir: None,
-        };
+        let site = Site { topology, network: &network, instance: instance.number, pin_dir: Some(&bpf), log_dir: None };
         let mut installed = Vec::new();
         let wanted = install::wanted(topology, None, XdpMode::Native, true);
         install::install(inside, site, &mut installed, wanted)?;
@@ -187,7 +188,8 @@ fn build(
     };
     let path = state_file(&instance.lab);
     journal.record(&Change::File { path: path.clone() })?;
-    let text = serde_json::to_string_pretty(&state).map_err(|e| LabError::State { path: path.clone(), source: e.into() })?;
+    let text =
+        serde_json::to_string_pretty(&state).map_err(|e| LabError::State { path: path.clone(), source: e.into() })?;
     fs::write(&path, text).map_err(|source| LabError::State { path, source })?;
     Ok(state)
 }

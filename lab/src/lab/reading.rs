@@ -3,7 +3,10 @@
 use futures_util::future::try_join_all;
 use xdplab_wire::records::{DeviceKey, SLOT_SOURCE};
 
-use super::{LabError, Installed, network::{LOOPBACK, Network, ifindex}};
+use super::{
+    Installed, LabError,
+    network::{LOOPBACK, Network, ifindex},
+};
 use crate::{
     host::{HostError, ethtool::Ethtool, netlink::LinkInfo, thread::Inside},
     observe::reading::{PortReading, Reading},
@@ -48,6 +51,7 @@ pub fn read(
     for (port, link) in ports.iter_mut().zip(port_states(inside, topology, network)?) {
         port.rx_packets = link.stats.rx_packets;
         port.tx_packets = link.stats.tx_packets;
+        port.tx_dropped = link.stats.tx_dropped;
     }
     read_drivers(inside, topology, network, installed, &mut ports)?;
     let events = watch.map_or_else(|| Ok(Default::default()), Watch::read)?;
@@ -75,7 +79,8 @@ fn read_drivers(
     let native = installed.iter().filter(|have| have.wanted.mode == XdpMode::Native);
     for port in native.flat_map(|have| have.links.iter().map(|(port, _)| *port)) {
         let name = &topology.ports[port.0].name;
-        let stats = inside.enter(&network.at(topology, port).netns, || -> Result<_, HostError> { Ethtool::open()?.stats(name) })??;
+        let stats = inside
+            .enter(&network.at(topology, port).netns, || -> Result<_, HostError> { Ethtool::open()?.stats(name) })??;
         // veth: `rx_queue_N_xdp_packets` and so on, one a queue.
         let sum = |suffix: &str| -> u64 {
             let counts = stats.iter().filter(|(name, _)| name.starts_with("rx_queue_") && name.ends_with(suffix));

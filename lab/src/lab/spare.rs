@@ -5,9 +5,16 @@
 
 use xdplab_wire::records::IFINDEX_BASE;
 
-use super::{LabError, SourceKey, network::{Network, Place, ifindex}};
+use super::{
+    LabError, SourceKey,
+    network::{Network, Place, ifindex},
+};
 use crate::{
-    host::{netlink::{Netlink, VethEnd, VethSpec}, netns::Netns, thread::Inside},
+    host::{
+        netlink::{Netlink, VethEnd, VethSpec},
+        netns::Netns,
+        thread::Inside,
+    },
     program::{Source, SourceSpec},
     topology::{Mac, Topology},
 };

@@ -13,7 +13,8 @@
 //! | target that did not take it | `xdp_devmap_xmit`, by errno, less what the egress program dropped |
 //! | `XDP_TX` that failed | `xdp_bulk_tx` |
 //! | `XDP_ABORTED` | `xdp_exception` |
-//! | anything on a generic way out | `kfree_skb` of marked frames, any reason but `XDP` |
+//! | anything on a generic way out | `kfree_skb` of marked frames, any reason but `XDP`; where a native program may have
+//!   dropped them, no more than the sending device's `tx_dropped` |
 
 use std::collections::BTreeMap;
 
@@ -53,6 +54,10 @@ pub struct PortObservation {
     pub driver_drops: u64,
     /// Frames that a native program saw, by the driver's count.
     pub driver_packets: u64,
+    /// Whether what runs there is native.
+    pub native: bool,
+    /// Frames that this port failed to hand to its peer, by the device's count.
+    pub tx_dropped: u64,
     /// Frames that left by this port, by the device's count.
     pub tx_packets: u64,
     /// Frames that arrived at this port, by the device's count.
@@ -273,7 +278,16 @@ fn losses<'a>(
                 Some((slot, Loss::Devmap(key.code), frames - by_egress, state(slot)))
             }
             event::FREE_TRANSMIT if reasons.xdp() != Some(key.code as u32) => {
-                Some((slot, Loss::Freed(key.code as u32), frames, state(slot)))
+                let port = seen.ports.get(slot as usize);
+                // A native veth program frees the buffers that it drops like this too, before the stack has received
+                // them. Only those that the sending device counts as well were lost on the way.
+                let lost = match port.filter(|port| port.native) {
+                    Some(port) => {
+                        frames.min(port.peer.and_then(|p| seen.ports.get(p as usize)).map_or(0, |p| p.tx_dropped))
+                    }
+                    None => frames,
+                };
+                Some((slot, Loss::Freed(key.code as u32), lost, state(slot)))
             }
             _ => None,
         }

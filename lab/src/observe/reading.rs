@@ -21,6 +21,8 @@ pub struct PortReading {
     pub rx_packets: u64,
     /// The device's count of frames sent.
     pub tx_packets: u64,
+    /// The device's count of frames that it failed to send.
+    pub tx_dropped: u64,
 }
 
 impl PortReading {
@@ -44,6 +46,7 @@ impl PortReading {
             driver_drops: less(self.driver_drops, earlier.driver_drops),
             rx_packets: less(self.rx_packets, earlier.rx_packets),
             tx_packets: less(self.tx_packets, earlier.tx_packets),
+            tx_dropped: less(self.tx_dropped, earlier.tx_dropped),
         }
     }
 }

@@ -39,7 +39,10 @@ pub(super) fn with_globals(object: &'static [u8], globals: &[(&str, &[u8])]) -> 
     for (name, value) in globals {
         object::patch(&mut data, name, value).ok_or_else(|| ProgramError::Load {
             object: "a built-in".to_owned(),
-            reason: format!("it has no global \"{name}\" of {} bytes: fixtures/objects and the library differ", value.len()),
+            reason: format!(
+                "it has no global \"{name}\" of {} bytes: fixtures/objects and the library differ",
+                value.len()
+            ),
         })?;
     }
     Ok(data)
@@ -110,5 +113,11 @@ pub(super) fn prepare(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>
         Some(_) => Some("egress_pass"),
         None => None,
     };
-    Ok(Prepared { data: with_globals(object, &globals)?, program, max_entries, targets: devmap, egress: egress.filter(|_| devmap.is_some()) })
+    Ok(Prepared {
+        data: with_globals(object, &globals)?,
+        program,
+        max_entries,
+        targets: devmap,
+        egress: egress.filter(|_| devmap.is_some()),
+    })
 }

@@ -15,7 +15,9 @@ pub enum ProgramError {
         source: io::Error,
     },
     /// The file is no BPF object.
-    #[error("{object} is not a BPF object: {reason}. Compile it with `clang -O2 -g -target bpf -c`, or for Rust with a BPF target")]
+    #[error(
+        "{object} is not a BPF object: {reason}. Compile it with `clang -O2 -g -target bpf -c`, or for Rust with a BPF target"
+    )]
     NotBpf {
         /// The file.
         object: String,
@@ -23,7 +25,9 @@ pub enum ProgramError {
         reason: String,
     },
     /// The object has a section that no loader knows.
-    #[error("{object} has a program in section \"{section}\", which is not known: one such section keeps the whole object from loading. Programs for XDP stand in \"xdp\", \"xdp.frags\", \"xdp/devmap\" or \"xdp/cpumap\"")]
+    #[error(
+        "{object} has a program in section \"{section}\", which is not known: one such section keeps the whole object from loading. Programs for XDP stand in \"xdp\", \"xdp.frags\", \"xdp/devmap\" or \"xdp/cpumap\""
+    )]
     UnknownSection {
         /// The file.
         object: String,
@@ -31,7 +35,9 @@ pub enum ProgramError {
         section: String,
     },
     /// The object calls kernel functions.
-    #[error("{object} calls kernel functions (section .ksyms), which this loader can't link: use a helper in their place")]
+    #[error(
+        "{object} calls kernel functions (section .ksyms), which this loader can't link: use a helper in their place"
+    )]
     Kfunc {
         /// The file.
         object: String,
@@ -129,7 +135,9 @@ pub enum ProgramError {
         source: io::Error,
     },
     /// The running kernel's types lack something that the observer needs.
-    #[error("the kernel's BTF (/sys/kernel/btf/vmlinux) {0}: the ledger can't be kept on this kernel. Boot one built with CONFIG_DEBUG_INFO_BTF=y")]
+    #[error(
+        "the kernel's BTF (/sys/kernel/btf/vmlinux) {0}: the ledger can't be kept on this kernel. Boot one built with CONFIG_DEBUG_INFO_BTF=y"
+    )]
     Btf(String),
 }
 
@@ -145,7 +153,10 @@ impl ProgramError {
             Self::System { .. } | Self::Btf(_) => false,
             Self::Rejected { errno, .. } => errno.raw_os_error() != Some(libc::EPERM),
             Self::Attach { source, .. } => {
-                matches!(source.raw_os_error(), Some(libc::ERANGE | libc::EINVAL | libc::ENOSPC | libc::EBUSY | libc::EEXIST))
+                matches!(
+                    source.raw_os_error(),
+                    Some(libc::ERANGE | libc::EINVAL | libc::ENOSPC | libc::EBUSY | libc::EEXIST)
+                )
             }
             _ => true,
         }

@@ -101,7 +101,8 @@ impl<'a> Types<'a> {
             return None;
         }
         let header = u32_at(data, 4)? as usize;
-        let [type_at, type_length, string_at, string_length] = [8, 12, 16, 20].map(|at| u32_at(data, at).map(|v| v as usize));
+        let [type_at, type_length, string_at, string_length] =
+            [8, 12, 16, 20].map(|at| u32_at(data, at).map(|v| v as usize));
         let types = data.get(header + type_at?..)?.get(..type_length?)?;
         let strings = data.get(header + string_at?..)?.get(..string_length?)?;
         // Type 0 is void, and has no record.

@@ -7,7 +7,10 @@ use std::{
     sync::{LazyLock, Mutex, PoisonError},
 };
 
-use aya::{Ebpf, EbpfError, EbpfLoader, programs::{Program, ProgramError as AyaProgramError}};
+use aya::{
+    Ebpf, EbpfError, EbpfLoader,
+    programs::{Program, ProgramError as AyaProgramError},
+};
 
 use super::{ProgramError, XdpProgram, builtin, object, values, xdp::Parts};
 use crate::topology::{Builtin, MapContents, PortId, ProgramBody, ProgramSource};
@@ -113,7 +116,11 @@ fn load_object(
         && !contents.devmap.contains(egress)
     {
         let present = object::list(contents.devmap.iter());
-        return Err(ProgramError::NoProgram { object: name, program: format!("{egress} (section xdp/devmap)"), present });
+        return Err(ProgramError::NoProgram {
+            object: name,
+            program: format!("{egress} (section xdp/devmap)"),
+            present,
+        });
     }
 
     let mut loader = EbpfLoader::new();
@@ -172,10 +179,20 @@ fn verify(ebpf: &mut Ebpf, object: &str, program: &str, log_dir: Option<&Path>) 
 }
 
 /// A rejection, with the end of the verifier's log, and all of it in a file.
-pub(super) fn rejected(object: &str, program: &str, errno: std::io::Error, log: &str, log_dir: Option<&Path>) -> ProgramError {
+pub(super) fn rejected(
+    object: &str,
+    program: &str,
+    errno: std::io::Error,
+    log: &str,
+    log_dir: Option<&Path>,
+) -> ProgramError {
     let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
     let tail = lines[lines.len().saturating_sub(TAIL)..].iter().map(|line| format!("  | {line}")).collect::<Vec<_>>();
-    let tail = if tail.is_empty() { "  (the verifier said nothing: is this process root?)".to_owned() } else { tail.join("\n") };
+    let tail = if tail.is_empty() {
+        "  (the verifier said nothing: is this process root?)".to_owned()
+    } else {
+        tail.join("\n")
+    };
     let path: Option<PathBuf> = log_dir.filter(|_| !lines.is_empty()).and_then(|dir| {
         let path = dir.join(format!("xdplab-verifier-{program}-{}.log", std::process::id()));
         fs::write(&path, log).ok().map(|()| path)

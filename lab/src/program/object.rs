@@ -21,9 +21,37 @@ pub(super) struct Contents {
 
 /// Sections that hold programs of other kinds, by the part before the first slash.
 const KNOWN: &[&str] = &[
-    "classifier", "tc", "tcx", "action", "socket", "kprobe", "kretprobe", "uprobe", "uretprobe", "tracepoint", "tp",
-    "raw_tp", "raw_tracepoint", "tp_btf", "fentry", "fexit", "freplace", "lsm", "perf_event", "cgroup", "cgroup_skb",
-    "sockops", "sk_skb", "sk_msg", "sk_lookup", "iter", "syscall", "lwt_in", "lwt_out", "lwt_xmit", "netkit",
+    "classifier",
+    "tc",
+    "tcx",
+    "action",
+    "socket",
+    "kprobe",
+    "kretprobe",
+    "uprobe",
+    "uretprobe",
+    "tracepoint",
+    "tp",
+    "raw_tp",
+    "raw_tracepoint",
+    "tp_btf",
+    "fentry",
+    "fexit",
+    "freplace",
+    "lsm",
+    "perf_event",
+    "cgroup",
+    "cgroup_skb",
+    "sockops",
+    "sk_skb",
+    "sk_msg",
+    "sk_lookup",
+    "iter",
+    "syscall",
+    "lwt_in",
+    "lwt_out",
+    "lwt_xmit",
+    "netkit",
     "flow_dissector",
 ];
 
@@ -51,7 +79,9 @@ pub(super) fn contents(name: &str, data: &[u8]) -> Result<Contents, ProgramError
         let section_name = section.name().unwrap_or_default();
         match (symbol.kind(), section_name) {
             (SymbolKind::Text, ".text") => {}
-            (SymbolKind::Text, _) if symbol.is_global() => sort_program(&mut contents, name, symbol_name, section_name)?,
+            (SymbolKind::Text, _) if symbol.is_global() => {
+                sort_program(&mut contents, name, symbol_name, section_name)?
+            }
             (_, ".maps" | "maps") => contents.maps.push(symbol_name.to_owned()),
             (SymbolKind::Data, _) if is_data(section_name) => {
                 contents.globals.push((symbol_name.to_owned(), symbol.size() as usize));

@@ -72,7 +72,10 @@ mod tests {
         assert_eq!(encode(&Datum::Integer(255), 1), Ok(vec![0xff]));
         assert_eq!(encode(&Datum::Integer(256), 1), Err("a place: 256 does not fit into 1 byte".to_owned()));
         assert_eq!(encode(&Datum::Bytes(vec![10, 0, 0, 1]), 4), Ok(vec![10, 0, 0, 1]));
-        assert_eq!(encode(&Datum::Bytes(vec![1]), 4), Err("a place: the value has 1 bytes, and the place has 4".to_owned()));
+        assert_eq!(
+            encode(&Datum::Bytes(vec![1]), 4),
+            Err("a place: the value has 1 bytes, and the place has 4".to_owned())
+        );
         assert_eq!(encode(&Datum::List(vec![Datum::Integer(1), Datum::Bool(true)]), 4), Ok(vec![1, 0, 1, 0]));
         assert!(encode(&Datum::List(vec![]), 4).is_err());
     }

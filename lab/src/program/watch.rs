@@ -103,7 +103,8 @@ impl Watch {
     /// # Errors
     /// Where the map is full.
     pub fn watch_port(&mut self, device: DeviceKey, slot: u32) -> Result<(), ProgramError> {
-        let failed = |error: aya::maps::MapError| ProgramError::system("tell the observer of a device", io::Error::other(error));
+        let failed =
+            |error: aya::maps::MapError| ProgramError::system("tell the observer of a device", io::Error::other(error));
         let Some(map) = self.ebpf.map_mut("devices") else { return Ok(()) };
         let mut devices: HashMap<_, [u32; 2], u32> = map.try_into().map_err(failed)?;
         devices.insert([device.netns, device.ifindex], slot, 0).map_err(failed)
@@ -114,7 +115,8 @@ impl Watch {
     /// # Errors
     /// Where the map can't be read.
     pub fn read(&self) -> Result<BTreeMap<WatchKey, u64>, ProgramError> {
-        let failed = |error: aya::maps::MapError| ProgramError::system("read the observer's counts", io::Error::other(error));
+        let failed =
+            |error: aya::maps::MapError| ProgramError::system("read the observer's counts", io::Error::other(error));
         let Some(map) = self.ebpf.map("events") else { return Ok(BTreeMap::new()) };
         let events: PerCpuHashMap<_, [u32; 4], u64> = map.try_into().map_err(failed)?;
         let mut counts = BTreeMap::new();

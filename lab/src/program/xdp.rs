@@ -8,13 +8,19 @@ use std::{
 
 use aya::{
     Ebpf,
-    maps::{Map, MapData, xdp::{DevMap, DevMapHash}},
+    maps::{
+        Map, MapData,
+        xdp::{DevMap, DevMapHash},
+    },
     programs::{Program, ProgramFd, Xdp},
 };
 use xdplab_wire::records::PortCounters;
 
 use super::{ProgramError, sys, values};
-use crate::{topology::{Datum, MapContents, PortId}, xdp::XdpMode};
+use crate::{
+    topology::{Datum, MapContents, PortId},
+    xdp::XdpMode,
+};
 
 const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
 const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
@@ -194,19 +200,28 @@ impl XdpLink {
     /// # Errors
     /// Where the kernel refuses.
     pub fn pin(&self, path: &Path) -> Result<(), ProgramError> {
-        sys::pin(self.fd.as_fd(), path).map_err(|source| ProgramError::system(format!("pin {}", path.display()), source))
+        sys::pin(self.fd.as_fd(), path)
+            .map_err(|source| ProgramError::system(format!("pin {}", path.display()), source))
     }
 }
 
 /// What a refused attachment means.
 fn explain(error: &io::Error, mode: XdpMode) -> String {
     let text = match error.raw_os_error() {
-        Some(libc::ERANGE) => "the MTU of this port's peer is too large for native XDP without fragments: lower it to 3506 or less, or attach generic",
-        Some(libc::ENOSPC) => "the peer has more transmit queues than this port has receive queues: give both ends the same `queues`",
+        Some(libc::ERANGE) => {
+            "the MTU of this port's peer is too large for native XDP without fragments: lower it to 3506 or less, or attach generic"
+        }
+        Some(libc::ENOSPC) => {
+            "the peer has more transmit queues than this port has receive queues: give both ends the same `queues`"
+        }
         Some(libc::EBUSY | libc::EEXIST) => "another program is attached to this port already: detach it first",
-        Some(libc::EOPNOTSUPP) if mode == XdpMode::Native => "the driver has no native XDP: attach generic (mode = \"generic\")",
+        Some(libc::EOPNOTSUPP) if mode == XdpMode::Native => {
+            "the driver has no native XDP: attach generic (mode = \"generic\")"
+        }
         Some(libc::EOPNOTSUPP) => "the device takes no program in this mode",
-        Some(libc::EINVAL) => "the driver refuses the program on a port with these settings: on most, the MTU is too large, or LRO is on",
+        Some(libc::EINVAL) => {
+            "the driver refuses the program on a port with these settings: on most, the MTU is too large, or LRO is on"
+        }
         Some(libc::ENODEV) => "the port is gone",
         Some(libc::EPERM) => "it takes CAP_NET_ADMIN and CAP_BPF in the initial user namespace: run as root",
         _ => "the kernel refused",
@@ -242,26 +257,37 @@ fn fill(name: &str, map: &mut Map, contents: &MapContents, egress: Option<&Progr
             let size = data.info().map_or(u32::MAX, |info| info.max_entries());
             let targets = ports(contents)?;
             if let Some((key, _)) = targets.iter().find(|(key, _)| *key >= size) {
-                return Err(ProgramError::Value { place: format!("map {name}"), reason: format!("slot {key} is beyond its {size} entries: fewer targets, or a larger map") });
+                return Err(ProgramError::Value {
+                    place: format!("map {name}"),
+                    reason: format!("slot {key} is beyond its {size} entries: fewer targets, or a larger map"),
+                });
             }
-            let mut devmap: DevMap<&mut MapData> = map.try_into().map_err(|e| ProgramError::system("open a devmap", io::Error::other(format!("{e}"))))?;
+            let mut devmap: DevMap<&mut MapData> =
+                map.try_into().map_err(|e| ProgramError::system("open a devmap", io::Error::other(format!("{e}"))))?;
             targets.into_iter().try_for_each(|(key, ifindex)| devmap.set(key, ifindex, egress, 0).map_err(failed(&key)))
         }
         Map::DevMapHash(_) => {
             let targets = ports(contents)?;
-            let mut devmap: DevMapHash<&mut MapData> = map.try_into().map_err(|e| ProgramError::system("open a devmap", io::Error::other(format!("{e}"))))?;
-            targets.into_iter().try_for_each(|(key, ifindex)| devmap.insert(key, ifindex, egress, 0).map_err(failed(&key)))
+            let mut devmap: DevMapHash<&mut MapData> =
+                map.try_into().map_err(|e| ProgramError::system("open a devmap", io::Error::other(format!("{e}"))))?;
+            targets
+                .into_iter()
+                .try_for_each(|(key, ifindex)| devmap.insert(key, ifindex, egress, 0).map_err(failed(&key)))
         }
         other => match map_data(other) {
             Some(data) => fill_plain(name, data, contents),
-            None => Err(ProgramError::Value { place: format!("map {name}"), reason: "a map of this kind can't be filled from a topology".to_owned() }),
+            None => Err(ProgramError::Value {
+                place: format!("map {name}"),
+                reason: "a map of this kind can't be filled from a topology".to_owned(),
+            }),
         },
     }
 }
 
 /// Fills a map of plain values: as many bytes as the kernel says that key and value have.
 fn fill_plain(name: &str, data: &MapData, contents: &MapContents) -> Result<(), ProgramError> {
-    let info = data.info().map_err(|error| ProgramError::system(format!("look at map {name}"), io::Error::other(error)))?;
+    let info =
+        data.info().map_err(|error| ProgramError::system(format!("look at map {name}"), io::Error::other(error)))?;
     let (key_size, value_size) = (info.key_size() as usize, info.value_size() as usize);
     let is_port = |_: PortId| 0;
     let entries: Vec<(Datum, &Datum)> = match contents {
@@ -271,8 +297,9 @@ fn fill_plain(name: &str, data: &MapData, contents: &MapContents) -> Result<(), 
     for (n, (key, value)) in entries.iter().enumerate() {
         let key = values::bytes(key, key_size, &is_port, &|| format!("key {n} of map {name}"))?;
         let value = values::bytes(value, value_size, &is_port, &|| format!("value {n} of map {name}"))?;
-        sys::map_update(data.fd(), &key, &value)
-            .map_err(|source| ProgramError::system(format!("fill map {name} ({} entries) at entry {n}", info.max_entries()), source))?;
+        sys::map_update(data.fd(), &key, &value).map_err(|source| {
+            ProgramError::system(format!("fill map {name} ({} entries) at entry {n}", info.max_entries()), source)
+        })?;
     }
     Ok(())
 }
@@ -311,8 +338,11 @@ fn counters(data: &MapData, slots: u32) -> Result<Vec<PortCounters>, ProgramErro
 
 fn counters_at(data: &MapData, slot: u32) -> Result<PortCounters, ProgramError> {
     let mut words = vec![0u64; PortCounters::WORDS * possible_cpus()?];
-    sys::map_lookup(data.fd(), slot, &mut words).map_err(|source| ProgramError::system("read a program's counters", source))?;
-    Ok(words.chunks_exact(PortCounters::WORDS).fold(PortCounters::default(), |sum, cpu| sum.plus(&PortCounters::from_words(cpu))))
+    sys::map_lookup(data.fd(), slot, &mut words)
+        .map_err(|source| ProgramError::system("read a program's counters", source))?;
+    Ok(words
+        .chunks_exact(PortCounters::WORDS)
+        .fold(PortCounters::default(), |sum, cpu| sum.plus(&PortCounters::from_words(cpu))))
 }
 
 /// Reads the counters that a persistent lab's program keeps, by slot, from where its maps are pinned.
@@ -321,7 +351,9 @@ fn counters_at(data: &MapData, slot: u32) -> Result<PortCounters, ProgramError> 
 /// Where nothing is pinned there, or it can't be read.
 pub fn pinned_counters(pins: &Path) -> Result<Vec<PortCounters>, ProgramError> {
     let path = pins.join("ports");
-    let failed = |error: aya::maps::MapError| ProgramError::system(format!("open {}", path.display()), io::Error::other(describe(&error)));
+    let failed = |error: aya::maps::MapError| {
+        ProgramError::system(format!("open {}", path.display()), io::Error::other(describe(&error)))
+    };
     let data = MapData::from_pin(&path).map_err(failed)?;
     let slots = data.info().map_err(failed)?.max_entries();
     counters(&data, slots)

@@ -65,12 +65,15 @@ pub fn correctness(case: &Correctness<'_>) -> Vec<Check> {
         checks.extend(expect.deliver.iter().map(|p| reach(format!("deliver {}", name(p)), delivered(p), offered)));
         checks.extend(expect.drop.iter().map(|p| reach(format!("drop {}", name(p)), dropped(p), offered)));
     } else if !(expect.deliver.is_empty() && expect.drop.is_empty()) {
-        let ends: u64 = expect.deliver.iter().map(delivered).sum::<u64>() + expect.drop.iter().map(dropped).sum::<u64>();
+        let ends: u64 =
+            expect.deliver.iter().map(delivered).sum::<u64>() + expect.drop.iter().map(dropped).sum::<u64>();
         let mut words = Vec::new();
         for (word, ports) in [("deliver", &expect.deliver), ("drop", &expect.drop)] {
             if !ports.is_empty() {
                 let list = match ports.as_slice() {
-                    [first, .., last] if ports.len() > 4 => format!("{} … {} ({} ports)", name(first), name(last), ports.len()),
+                    [first, .., last] if ports.len() > 4 => {
+                        format!("{} … {} ({} ports)", name(first), name(last), ports.len())
+                    }
                     some => some.iter().map(name).collect::<Vec<_>>().join(", "),
                 };
                 words.push(format!("{word} {list}"));
@@ -85,7 +88,12 @@ pub fn correctness(case: &Correctness<'_>) -> Vec<Check> {
     for d in ledger.dropped.iter().filter(|d| d.by_verdict && !expected_at(&expect.drop, &d.at)) {
         checks.push(exactly(format!("drop {} (not expected: {})", d.at, d.reason), 0, d.frames));
     }
-    checks.push(check("lost", format!("at most {}", frames(expect.lost)), frames(ledger.lost()), ledger.lost() <= expect.lost));
+    checks.push(check(
+        "lost",
+        format!("at most {}", frames(expect.lost)),
+        frames(ledger.lost()),
+        ledger.lost() <= expect.lost,
+    ));
     if let Some(clones) = expect.clones {
         let (limit, measured) = (format!("{clones} clones"), format!("{} clones", case.clones));
         checks.push(check("clones", limit, measured, clones == case.clones));
@@ -144,7 +152,9 @@ pub fn pricing(case: &Pricing<'_>) -> Vec<Check> {
                     undecided: r.low <= bound.value && r.high > bound.value,
                 }
             }
-            None => Check { what, limit, measured: "the other scenario has no cost".to_owned(), ok: false, undecided: true },
+            None => {
+                Check { what, limit, measured: "the other scenario has no cost".to_owned(), ok: false, undecided: true }
+            }
         });
     }
     checks

@@ -74,7 +74,8 @@ fn send(
     let heard = |made: u64| progress.frames(made, of);
     match engine {
         Engine::Live { batch } => {
-            let key = SourceKey { from: traffic.from, template: spec.frame(0, 0, 0)?, flows: traffic.flows, marker: true };
+            let key =
+                SourceKey { from: traffic.from, template: spec.frame(0, 0, 0)?, flows: traffic.flows, marker: true };
             lab.start_source(&key)?;
             let offered = live::send(lab, &key, amount, batch, stop, &heard)?;
             lab.take_sequences((offered / u64::from(traffic.flows)) as u32 + 1);
@@ -82,7 +83,8 @@ fn send(
         }
         Engine::Packet => {
             let first_sequence = lab.take_sequences(0);
-            let packets = PacketTraffic { from: traffic.from, spec, flows: traffic.flows, first_sequence, marker: true };
+            let packets =
+                PacketTraffic { from: traffic.from, spec, flows: traffic.flows, first_sequence, marker: true };
             let offered = packet::send(lab, &packets, amount, stop, &heard)?;
             lab.take_sequences((offered / u64::from(traffic.flows)) as u32 + 1);
             Ok(offered)
@@ -128,26 +130,36 @@ fn observe(lab: &Lab, scenario: &Scenario, offered: u64, now: &Reading) -> Resul
             let have = at(port);
             let peer = topology.peer(port);
             let reading = &now.ports[port.0];
-            let polls = |port: PortId| {
-                topology.ports[port.0].gro == Some(true) || at(port).is_some()
-            };
+            let polls = |port: PortId| topology.ports[port.0].gro == Some(true) || at(port).is_some();
             let state = |port: PortId| &states[port.0];
             PortObservation {
                 role: have.map_or(Role::Stack, role),
                 counters: reading.counters,
                 driver_drops: reading.driver_drops,
                 driver_packets: reading.driver_packets,
+                native: have.is_some_and(|have| have.wanted.mode == XdpMode::Native),
                 tx_packets: reading.tx_packets,
+                tx_dropped: reading.tx_dropped,
                 rx_packets: reading.rx_packets,
                 egress_dropped: reading.egress_dropped,
                 peer: peer.map(|peer| peer.0 as u32),
-                targets: have.map(|have| targets(&have.wanted.body)).unwrap_or_default().iter().map(|p| p.0 as u32).collect(),
-                broadcasts: have.is_some_and(|have| have.wanted.body.source == ProgramSource::Builtin(Builtin::Broadcast)),
+                targets: have
+                    .map(|have| targets(&have.wanted.body))
+                    .unwrap_or_default()
+                    .iter()
+                    .map(|p| p.0 as u32)
+                    .collect(),
+                broadcasts: have
+                    .is_some_and(|have| have.wanted.body.source == ProgramSource::Builtin(Builtin::Broadcast)),
                 state: Target {
                     port: topology.port_name(port),
                     up: state(port).up,
                     mtu: state(port).mtu,
-                    peer: peer.map(|peer| Peer { port: topology.port_name(peer), up: state(peer).up, polls: polls(peer) }),
+                    peer: peer.map(|peer| Peer {
+                        port: topology.port_name(peer),
+                        up: state(peer).up,
+                        polls: polls(peer),
+                    }),
                 },
             }
         })

@@ -2,7 +2,10 @@
 
 use std::{io, time::Instant};
 
-use pnet::datalink::{Channel, Config, NetworkInterface, linux};
+use pnet::datalink::{
+    Channel, NetworkInterface,
+    linux::{self, Config},
+};
 
 use xdplab_wire::marker::{self, Marker};
 
@@ -47,8 +50,9 @@ pub fn send(
         return Err(failed(io::Error::from(io::ErrorKind::Unsupported)));
     };
     // One frame a flow; a marker is put into it without touching its checksums, which do not depend on it.
-    let mut templates =
-        (0..traffic.flows).map(|flow| traffic.spec.frame(flow, traffic.first_sequence, 0)).collect::<Result<Vec<_>, _>>()?;
+    let mut templates = (0..traffic.flows)
+        .map(|flow| traffic.spec.frame(flow, traffic.first_sequence, 0))
+        .collect::<Result<Vec<_>, _>>()?;
     lab.thread().run(|_| -> Result<u64, LabError> {
         let _pinned = Pinned::here().map_err(|errno| failed(errno.into()))?;
         let started = Instant::now();

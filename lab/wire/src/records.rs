@@ -152,7 +152,13 @@ impl PortCounters {
         let first = match (self.first.ns, other.first.ns) {
             (0, _) => other.first,
             (_, 0) => self.first,
-            (a, b) => if a <= b { self.first } else { other.first },
+            (a, b) => {
+                if a <= b {
+                    self.first
+                } else {
+                    other.first
+                }
+            }
         };
         Self {
             ours: self.ours + other.ours,

@@ -1,9 +1,16 @@
 //! `xdplab check`: validates files, and says what this host can run of them.
 
 use serde::Serialize;
-use xdplab::{host::ability, topology::{self, Diagnostics, LoadError}};
+use xdplab::{
+    host::ability,
+    topology::{self, Diagnostics, LoadError},
+};
 
-use crate::{cli::{CheckArgs, Format}, failure::{Failure, chain, render}, output};
+use crate::{
+    cli::{CheckArgs, Format},
+    failure::{Failure, chain, render},
+    output,
+};
 
 /// What was found in one file.
 #[derive(Debug, Serialize)]
@@ -97,7 +104,13 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
             output::print(&text)?;
         }
     }
-    Ok(if wrong { 2 } else if missing.is_empty() { 0 } else { 5 })
+    Ok(if wrong {
+        2
+    } else if missing.is_empty() {
+        0
+    } else {
+        5
+    })
 }
 
 fn problems(diagnostics: &Diagnostics) -> Vec<Problem> {

@@ -31,7 +31,9 @@ pub(crate) enum Verb {
     #[command(after_help = "Examples:\n  xdplab check topologies/*.toml\n  xdplab check lab.toml --format json")]
     Check(CheckArgs),
     /// Builds a lab that outlives the command.
-    #[command(after_help = "Examples:\n  xdplab up topologies/i40e-veth.toml\n  xdplab inspect i40e-veth\n  xdplab exec i40e-veth dut -- ip -br link\n  xdplab down i40e-veth")]
+    #[command(
+        after_help = "Examples:\n  xdplab up topologies/i40e-veth.toml\n  xdplab inspect i40e-veth\n  xdplab exec i40e-veth dut -- ip -br link\n  xdplab down i40e-veth"
+    )]
     Up(UpArgs),
     /// Takes a lab away, and everything that it made.
     #[command(after_help = "Examples:\n  xdplab down i40e-veth\n  xdplab down --all")]
@@ -43,16 +45,24 @@ pub(crate) enum Verb {
     #[command(after_help = "Examples:\n  xdplab inspect i40e-veth\n  xdplab inspect i40e-veth --format json")]
     Inspect(InspectArgs),
     /// Runs a command in a node of a lab, with /sys of that node.
-    #[command(after_help = "Examples:\n  xdplab exec i40e-veth dut -- ip -br address\n  xdplab exec i40e-veth gen -- ping -c 1 198.18.0.2")]
+    #[command(
+        after_help = "Examples:\n  xdplab exec i40e-veth dut -- ip -br address\n  xdplab exec i40e-veth gen -- ping -c 1 198.18.0.2"
+    )]
     Exec(ExecArgs),
     /// Builds the topology, runs every scenario, reports, and takes it down.
-    #[command(after_help = "Examples:\n  xdplab run topologies/i40e-veth.toml\n  xdplab run topologies/*.toml --format json > report.json\n  xdplab run lab.toml --scenario 'drop at dut' --frames 100000000")]
+    #[command(
+        after_help = "Examples:\n  xdplab run topologies/i40e-veth.toml\n  xdplab run topologies/*.toml --format json > report.json\n  xdplab run lab.toml --scenario 'drop at dut' --frames 100000000"
+    )]
     Run(RunArgs),
     /// Renders a report that `run --format json` wrote.
-    #[command(after_help = "Examples:\n  xdplab report report.json\n  xdplab report report.json --format md >> $GITHUB_STEP_SUMMARY")]
+    #[command(
+        after_help = "Examples:\n  xdplab report report.json\n  xdplab report report.json --format md >> $GITHUB_STEP_SUMMARY"
+    )]
     Report(ReportArgs),
     /// Draws a topology.
-    #[command(after_help = "Examples:\n  xdplab graph topologies/i40e-veth.toml\n  xdplab graph lab.toml --format svg > lab.svg")]
+    #[command(
+        after_help = "Examples:\n  xdplab graph topologies/i40e-veth.toml\n  xdplab graph lab.toml --format svg > lab.svg"
+    )]
     Graph(GraphArgs),
     /// Shows what this host can do for a lab, and which command fixes what it can't.
     #[command(after_help = "Examples:\n  xdplab doctor\n  xdplab doctor --format json")]

@@ -1,6 +1,9 @@
 //! `xdplab doctor`: what this host can do for a lab.
 
-use xdplab::{host::ability::{self, State}, report::table::Table};
+use xdplab::{
+    host::ability::{self, State},
+    report::table::Table,
+};
 
 use crate::{
     cli::{Format, TableArgs},

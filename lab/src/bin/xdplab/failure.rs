@@ -3,7 +3,10 @@
 use std::{error::Error, io};
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report, Severity};
-use xdplab::{lab::LabError, topology::{Diagnostics, LoadError}};
+use xdplab::{
+    lab::LabError,
+    topology::{Diagnostics, LoadError},
+};
 
 /// What ends a verb early.
 #[derive(Debug)]
@@ -48,7 +51,13 @@ impl Failure {
         match self {
             Self::BrokenPipe => 0,
             Self::File(_) | Self::Usage(_) => 2,
-            Self::Lab(error) => if error.is_of_the_input() { 2 } else { 5 },
+            Self::Lab(error) => {
+                if error.is_of_the_input() {
+                    2
+                } else {
+                    5
+                }
+            }
             Self::Host(_) => 5,
             Self::Interrupted => 130,
             Self::Bug(_) => 70,

@@ -23,7 +23,10 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::{cli::{Cli, Verb}, failure::Failure};
+use crate::{
+    cli::{Cli, Verb},
+    failure::Failure,
+};
 
 fn main() -> ExitCode {
     failure::install_panic_hook();

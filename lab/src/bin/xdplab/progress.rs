@@ -19,7 +19,8 @@ impl Bar {
         if !std::io::stderr().is_terminal() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {wide_bar:.cyan/blue} {human_pos}/{human_len}") {
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {wide_bar:.cyan/blue} {human_pos}/{human_len}")
+        {
             bar.set_style(style);
         }
         Self { bar, lab: lab.to_owned() }

@@ -17,7 +17,9 @@ use crate::{
 pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let file = args.file.display();
     let source = fs::read_to_string(&args.file).map_err(|error| Failure::Usage(format!("read {file}: {error}")))?;
-    let wrong = |error: serde_json::Error| Failure::Usage(format!("{file} is no report of `xdplab run --format json`: {error}"));
+    let wrong = |error: serde_json::Error| {
+        Failure::Usage(format!("{file} is no report of `xdplab run --format json`: {error}"))
+    };
     let value: serde_json::Value = serde_json::from_str(&source).map_err(wrong)?;
     let values = match value {
         serde_json::Value::Array(values) => values,

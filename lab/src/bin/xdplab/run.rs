@@ -28,11 +28,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
             Ok(topology) => {
                 let known: Vec<&str> = topology.scenarios.iter().map(|s| s.name.as_str()).collect();
                 if known.is_empty() {
-                    return Err(Failure::Usage(format!("{}: no scenario to run: add one under [[scenarios]]", file.display())));
+                    return Err(Failure::Usage(format!(
+                        "{}: no scenario to run: add one under [[scenarios]]",
+                        file.display()
+                    )));
                 }
                 if let Some(unknown) = args.scenarios.iter().find(|name| !known.contains(&name.as_str())) {
                     let known = known.join("\", \"");
-                    return Err(Failure::Usage(format!("{}: no scenario \"{unknown}\": it has \"{known}\"", file.display())));
+                    return Err(Failure::Usage(format!(
+                        "{}: no scenario \"{unknown}\": it has \"{known}\"",
+                        file.display()
+                    )));
                 }
                 topologies.push(topology);
             }
@@ -90,7 +96,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
     if stop.is_asked() {
         return Ok(130);
     }
-    let verdicts: Vec<Verdict> = reports.iter().flat_map(|report: &Report| report.scenarios.iter().map(|s| s.verdict)).collect();
+    let verdicts: Vec<Verdict> =
+        reports.iter().flat_map(|report: &Report| report.scenarios.iter().map(|s| s.verdict)).collect();
     Ok(verdict::worse(failure.unwrap_or(0), verdict::exit_code(&verdicts)))
 }
 

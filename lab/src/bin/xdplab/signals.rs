@@ -1,8 +1,15 @@
 //! SIGINT, SIGTERM and SIGHUP ask a run to stop: it settles its account and takes its lab down by itself.
 
-use std::{io, sync::Arc, sync::atomic::{AtomicBool, Ordering}};
+use std::{
+    io,
+    sync::Arc,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
-use signal_hook::{consts::{SIGHUP, SIGINT, SIGTERM}, flag};
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    flag,
+};
 use xdplab::traffic::Stop;
 
 /// A stop that signals ask for. The second signal ends the process at once: the kernel takes an ephemeral lab away.

@@ -15,7 +15,8 @@ pub(crate) fn refuse_physical(nics: Nics) -> Result<(), Failure> {
     match nics {
         Nics::Auto | Nics::Virtual => Ok(()),
         Nics::Physical => Err(Failure::Host(
-            "this version of xdplab lends no NICs: cables are veth pairs. Leave --nics out, or use --nics virtual".into(),
+            "this version of xdplab lends no NICs: cables are veth pairs. Leave --nics out, or use --nics virtual"
+                .into(),
         )),
     }
 }

@@ -4,7 +4,11 @@ use std::{fs, path::PathBuf};
 
 use serde::Serialize;
 
-use super::{Journal, JournalError, boot, open, path_of, record::{self, Kind, State}, remove};
+use super::{
+    Journal, JournalError, boot, open, path_of,
+    record::{self, Kind, State},
+    remove,
+};
 use crate::host::{lock, paths};
 
 /// A lab that the run directory knows of.
@@ -125,4 +129,3 @@ fn names() -> Result<Vec<String>, JournalError> {
         .filter(|name| !name.starts_with('.'))
         .collect())
 }
-

@@ -142,8 +142,11 @@ impl Journal {
     }
 
     fn append(&self, record: &Record) -> Result<(), JournalError> {
-        write(&mut &self.file, record)
-            .map_err(|source| JournalError::File { operation: "write", path: self.path.clone(), source })
+        write(&mut &self.file, record).map_err(|source| JournalError::File {
+            operation: "write",
+            path: self.path.clone(),
+            source,
+        })
     }
 
     /// Undoes everything that was written down, the last first, and removes the journal.

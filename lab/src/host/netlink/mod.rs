@@ -38,7 +38,8 @@ impl Netlink {
     /// Where the namespace can't be entered or the socket opened.
     pub fn open(inside: &Inside, netns: &Netns) -> Result<Self, HostError> {
         let opened = inside.enter(netns, || inside.with_runtime(rtnetlink::new_connection))?;
-        let (mut connection, handle, _) = opened.map_err(|source| HostError::system("open a netlink socket", source))?;
+        let (mut connection, handle, _) =
+            opened.map_err(|source| HostError::system("open a netlink socket", source))?;
         let socket = connection.socket_mut().socket_mut();
         // The kernel's own words in errors, and not the whole request beside them.
         socket

@@ -2,9 +2,7 @@
 
 use std::os::fd::{AsFd as _, AsRawFd as _};
 
-use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
-};
+use netlink_packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
 
 use crate::{host::netns::Netns, topology::Mac};
 
@@ -38,9 +36,7 @@ pub struct VethSpec<'a> {
 pub(super) fn message(spec: &VethSpec<'_>) -> LinkMessage {
     let mut message = end(&spec.a);
     let peer = InfoData::Veth(InfoVeth::Peer(end(&spec.b)));
-    message
-        .attributes
-        .push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Veth), LinkInfo::Data(peer)]));
+    message.attributes.push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Veth), LinkInfo::Data(peer)]));
     message
 }
 
