@@ -13,7 +13,7 @@ use crate::{
     observe::ledger::Settled,
     program::watch::EventSet,
     record::{Check, Cost, LinkRecord, REPORT_SCHEMA, Report, ScenarioRecord, Verdict},
-    topology::{Amount, Engine, LinkKind, ScenarioId, Topology},
+    topology::{Amount, Engine, LinkKind, ProgramSource, ScenarioId, Topology},
     traffic::Stop,
     xdp::XdpMode,
 };
@@ -78,7 +78,7 @@ pub fn run(
     let shared = HostLock::shared(&mut |holder| progress.waiting(holder))?;
     progress.step("bring up");
     let mut lab = Lab::new(topology)?;
-    lab.watch(EventSet::All)?;
+    lab.watch(if has_users_program(topology) { EventSet::All } else { EventSet::Own })?;
     let mut cases = Vec::new();
     for (n, scenario) in topology.scenarios.iter().enumerate() {
         if !options.only.is_empty() && !options.only.contains(&scenario.name) {
@@ -112,6 +112,13 @@ pub fn run(
         links: links(topology),
         scenarios: judge(topology, cases),
     })
+}
+
+/// Whether a program of the file, or one that a scenario puts in its place, is not the lab's.
+fn has_users_program(topology: &Topology) -> bool {
+    let bodies = topology.programs.iter().map(|p| &p.body);
+    let instead = topology.scenarios.iter().flat_map(|s| s.programs.iter().map(|(_, body)| body));
+    bodies.chain(instead).any(|body| matches!(body.source, ProgramSource::Object { .. }))
 }
 
 /// What the links were made of.

@@ -169,7 +169,7 @@ pub fn settle(seen: &Observation, reasons: &dyn DropReasons) -> Settled {
         add(name, true, end.dropped, verdict("verdict"));
         add(name, true, port.egress_dropped, verdict("egress verdict"));
 
-        let redirected = seen.at(event::REDIRECT, slot);
+        let redirected = redirected(seen, slot, port);
         let copies: Vec<u64> = port.targets.iter().map(|to| seen.copies(slot, *to)).collect();
         let made: u64 = copies.iter().sum();
         clones += made.saturating_sub(redirected);
@@ -205,6 +205,19 @@ pub fn settle(seen: &Observation, reasons: &dyn DropReasons) -> Settled {
     let ends: u64 = ledger.delivered.values().sum::<u64>() + ledger.dropped.iter().map(|d| d.frames).sum::<u64>();
     ledger.unaccounted = (ledger.offered + clones) as i64 - ends as i64;
     Settled { ledger, clones, notes }
+}
+
+/// Frames that the program at a port redirected, and the kernel did not refuse.
+fn redirected(seen: &Observation, slot: u32, port: &PortObservation) -> u64 {
+    match port.role {
+        Role::User(_) => seen.at(event::REDIRECT, slot),
+        Role::Forward if !port.targets.is_empty() => {
+            let c = &port.counters;
+            let refused = seen.at(event::REDIRECT_ERR, slot) + seen.at(event::EXCEPTION, slot);
+            (c.ours + c.corrupted + c.foreign).saturating_sub(refused)
+        }
+        _ => 0,
+    }
 }
 
 fn verdict(reason: &str) -> Explanation {

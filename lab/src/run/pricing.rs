@@ -24,7 +24,7 @@ const PACKET_WINDOW: u64 = 2_048;
 /// Rounds, each of which prices every case once.
 const ROUNDS: usize = 4;
 /// Windows of a case in a round.
-const WINDOWS: usize = 16;
+const WINDOWS: usize = 10;
 /// Windows of a round that are thrown away: caches and the branch predictor are cold after a change of programs.
 const WARM_UP: usize = 2;
 /// How long the last frames of a window may take to arrive.
