@@ -178,10 +178,6 @@ impl Lab {
         &self.thread
     }
 
-    pub(crate) fn network(&self) -> &Network {
-        &self.network
-    }
-
     /// A range of `count` sequence numbers that no frame of this lab carried yet; its first is returned.
     pub(crate) fn take_sequences(&mut self, count: u32) -> u32 {
         let first = self.next_sequence;

@@ -186,6 +186,16 @@ fn af_xdp() -> io::Result<()> {
     Ok(())
 }
 
+/// The start of union `bpf_attr` for this command; the kernel takes the rest as zeroes.
+#[repr(C)]
+struct Attributes {
+    kind: u32,
+    length: u32,
+    instructions: u64,
+    licence: u64,
+    rest: [u64; 12],
+}
+
 /// Loads the smallest XDP program: `return XDP_PASS`.
 fn load_xdp_pass() -> io::Result<OwnedFd> {
     const BPF_PROG_LOAD: libc::c_long = 5;
@@ -193,15 +203,6 @@ fn load_xdp_pass() -> io::Result<OwnedFd> {
     // r0 = 2 (XDP_PASS); exit
     let program: [u64; 2] = [0x0000_0002_0000_00b7, 0x0000_0000_0000_0095];
     let licence = c"GPL";
-    // The start of union bpf_attr for this command; the kernel takes the rest as zeroes.
-    #[repr(C)]
-    struct Attributes {
-        kind: u32,
-        length: u32,
-        instructions: u64,
-        licence: u64,
-        rest: [u64; 12],
-    }
     let attributes = Attributes {
         kind: BPF_PROG_TYPE_XDP,
         length: program.len() as u32,

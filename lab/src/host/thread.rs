@@ -91,7 +91,7 @@ impl LabThread {
         match result.recv() {
             Ok(Ok(value)) => value,
             Ok(Err(panic)) => resume_unwind(panic),
-            Err(_) => panic!("the lab thread ended while it worked"),
+            Err(error) => panic!("the lab thread ended while it worked: {error}"),
         }
     }
 }

@@ -16,7 +16,7 @@ pub enum LabError {
     Journal(#[from] JournalError),
     /// A program could not be loaded or read.
     #[error(transparent)]
-    Program(#[from] ProgramError),
+    Program(Box<ProgramError>),
     /// A program could not be attached.
     #[error("attach \"{program}\" to {port} ({mode})")]
     Attach {
@@ -27,7 +27,7 @@ pub enum LabError {
         /// The mode asked for.
         mode: XdpMode,
         /// Why.
-        source: ProgramError,
+        source: Box<ProgramError>,
     },
     /// A frame could not be made.
     #[error(transparent)]
@@ -87,5 +87,11 @@ impl LabError {
             Self::HalfUp { source, .. } => source.is_of_the_input(),
             _ => false,
         }
+    }
+}
+
+impl From<ProgramError> for LabError {
+    fn from(error: ProgramError) -> Self {
+        Self::Program(Box::new(error))
     }
 }

@@ -80,7 +80,7 @@ pub struct Site<'a> {
 ///
 /// # Errors
 /// Where a program can't be loaded, filled or attached; what was attached before stays in `installed`.
-pub fn install(
+pub(super) fn install(
     inside: &Inside,
     site: Site<'_>,
     installed: &mut Vec<Installed>,
@@ -131,7 +131,7 @@ fn attach(inside: &Inside, site: Site<'_>, wanted: Wanted) -> Result<Installed, 
                 program: spec.name.clone(),
                 port: topology.port_name(*port),
                 mode: wanted.mode,
-                source,
+                source: Box::new(source),
             })
         })??;
         links.push((*port, link));

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The index of `lo` in every namespace.
-pub const LOOPBACK: u32 = 1;
+pub(super) const LOOPBACK: u32 = 1;
 
 /// A namespace and the lab's socket in it.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub fn bridge_netns_name(lab: &str, bridge: usize) -> String {
 }
 
 /// Builds nodes and links. Names of namespaces are journalled first where the lab is persistent.
-pub fn build(
+pub(super) fn build(
     inside: &Inside,
     topology: &Topology,
     instance: &Instance,
@@ -212,6 +212,9 @@ impl Network {
     }
 
     /// Makes the bridges' own ends poll.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
     pub fn set_bridge_gro(&self, inside: &Inside, topology: &Topology) -> Result<(), LabError> {
         for (link, place) in &self.bridges {
             inside.enter(&place.netns, || -> Result<(), HostError> {

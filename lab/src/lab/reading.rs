@@ -1,5 +1,7 @@
 //! Reading a lab's counters: of its programs, its devices, and the kernel's events.
 
+use std::collections::BTreeMap;
+
 use futures_util::future::try_join_all;
 use xdplab_wire::records::{DeviceKey, SLOT_SOURCE};
 
@@ -16,7 +18,7 @@ use crate::{
 };
 
 /// Tells the watcher which devices are the lab's ports. A node's loopback is where a source's frames come in.
-pub fn register(watch: &mut Watch, topology: &Topology, network: &Network) -> Result<(), LabError> {
+pub(super) fn register(watch: &mut Watch, topology: &Topology, network: &Network) -> Result<(), LabError> {
     for (slot, port) in (0u32..).zip(&topology.ports) {
         let netns = network.nodes[port.node.0].netns.inode();
         watch.watch_port(DeviceKey { netns, ifindex: ifindex(PortId(slot as usize)) }, slot)?;
@@ -28,7 +30,7 @@ pub fn register(watch: &mut Watch, topology: &Topology, network: &Network) -> Re
 }
 
 /// Reads everything once.
-pub fn read(
+pub(super) fn read(
     inside: &Inside,
     topology: &Topology,
     network: &Network,
@@ -54,12 +56,12 @@ pub fn read(
         port.tx_dropped = link.stats.tx_dropped;
     }
     read_drivers(inside, topology, network, installed, &mut ports)?;
-    let events = watch.map_or_else(|| Ok(Default::default()), Watch::read)?;
+    let events = watch.map_or_else(|| Ok(BTreeMap::new()), Watch::read)?;
     Ok(Reading { ports, events })
 }
 
 /// The devices of all ports as they are now, by slot. One that is gone is as if it were down and had done nothing.
-pub fn port_states(inside: &Inside, topology: &Topology, network: &Network) -> Result<Vec<LinkInfo>, LabError> {
+pub(super) fn port_states(inside: &Inside, topology: &Topology, network: &Network) -> Result<Vec<LinkInfo>, LabError> {
     let nodes = inside.block_on(try_join_all(network.nodes.iter().map(|place| place.netlink.links())))?;
     let state = |(slot, port): (usize, &crate::topology::Port)| {
         let index = ifindex(PortId(slot));

@@ -21,13 +21,13 @@ use crate::{
 
 /// The spare pair, in a namespace of its own.
 #[derive(Debug)]
-pub struct Spare {
+pub(super) struct Spare {
     place: Place,
 }
 
 impl Spare {
     /// Makes the pair.
-    pub fn new(inside: &Inside) -> Result<Self, LabError> {
+    pub(super) fn new(inside: &Inside) -> Result<Self, LabError> {
         let netns = Netns::create(inside)?;
         let netlink = Netlink::open(inside, &netns)?;
         let end = |name, n| VethEnd {
@@ -43,7 +43,7 @@ impl Spare {
     }
 
     /// Loads a source, points it at its port and attaches it here.
-    pub fn source(
+    pub(super) fn source(
         &self,
         inside: &Inside,
         topology: &Topology,

@@ -65,7 +65,7 @@ pub(super) fn load_own(data: &[u8], max_entries: &[(&'static str, u32)]) -> Resu
     for (map, size) in max_entries {
         loader.map_max_entries(map, *size);
     }
-    loader.load(data).map_err(|error| failed("a built-in", error))
+    loader.load(data).map_err(|error| failed("a built-in", &error))
 }
 
 fn load_builtin(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>) -> Result<XdpProgram, ProgramError> {
@@ -130,7 +130,7 @@ fn load_object(
     for (global, value) in &overrides {
         loader.override_global(global, value.as_slice(), true);
     }
-    let mut ebpf = loader.load(&data).map_err(|error| failed(&name, error))?;
+    let mut ebpf = loader.load(&data).map_err(|error| failed(&name, &error))?;
     for program in body.egress.iter().chain([&program]) {
         verify(&mut ebpf, &name, program, cx.log_dir)?;
     }
@@ -174,7 +174,7 @@ fn verify(ebpf: &mut Ebpf, object: &str, program: &str, log_dir: Option<&Path>) 
         Err(AyaProgramError::LoadError { io_error, verifier_log }) => {
             Err(rejected(object, program, io_error, &verifier_log.to_string(), log_dir))
         }
-        Err(error) => Err(failed(object, error.into())),
+        Err(error) => Err(failed(object, &error.into())),
     }
 }
 
@@ -201,7 +201,7 @@ pub(super) fn rejected(
 }
 
 /// Any other error of the loader, with all its causes.
-pub(super) fn failed(object: &str, error: EbpfError) -> ProgramError {
+pub(super) fn failed(object: &str, error: &EbpfError) -> ProgramError {
     let mut reason = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

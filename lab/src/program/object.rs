@@ -80,7 +80,7 @@ pub(super) fn contents(name: &str, data: &[u8]) -> Result<Contents, ProgramError
         match (symbol.kind(), section_name) {
             (SymbolKind::Text, ".text") => {}
             (SymbolKind::Text, _) if symbol.is_global() => {
-                sort_program(&mut contents, name, symbol_name, section_name)?
+                sort_program(&mut contents, name, symbol_name, section_name)?;
             }
             (_, ".maps" | "maps") => contents.maps.push(symbol_name.to_owned()),
             (SymbolKind::Data, _) if is_data(section_name) => {

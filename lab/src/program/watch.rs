@@ -130,7 +130,7 @@ impl Watch {
         let Some(map) = self.ebpf.map("events") else { return Ok(BTreeMap::new()) };
         let events: PerCpuHashMap<_, [u32; 4], u64> = map.try_into().map_err(failed)?;
         let mut counts = BTreeMap::new();
-        for entry in events.iter() {
+        for entry in &events {
             let ([event, slot, code, other], cpus) = entry.map_err(failed)?;
             counts.insert(WatchKey { event, slot, code: code as i32, other }, cpus.iter().sum());
         }

@@ -37,7 +37,7 @@ enum Clock {
     Sink(PortId),
     /// The source's own: no sink ends the path, or several share its frames.
     Source,
-    /// The sender's: AF_PACKET without a sink.
+    /// The sender's: `AF_PACKET` without a sink.
     Sender,
 }
 

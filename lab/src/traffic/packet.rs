@@ -15,7 +15,7 @@ use crate::{
     topology::{Amount, PortId},
 };
 
-/// What an AF_PACKET run sends.
+/// What an `AF_PACKET` run sends.
 #[derive(Debug, Clone)]
 pub struct PacketTraffic {
     /// The port.
