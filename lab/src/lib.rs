@@ -10,6 +10,7 @@ pub mod measure;
 pub mod observe;
 pub mod program;
 pub mod record;
+pub mod report;
 pub mod run;
 pub mod topology;
 pub mod traffic;

@@ -1,0 +1,49 @@
+//! The report as Markdown, for a job's summary.
+
+use super::{
+    numbers::{mpps, nanoseconds, thousands},
+    text,
+    verdict::word,
+};
+use crate::record::{Report, Verdict};
+
+/// One report: a table, and a folded ledger for each scenario that did not pass.
+pub fn markdown(report: &Report) -> String {
+    let mut md = format!("### {}\n\n{}\n\n", cell(&report.lab), cell(&report.about));
+    for link in report.links.iter().filter(|link| link.stands_in_for.is_some()) {
+        let nic = link.stands_in_for.as_deref().unwrap_or_default();
+        md += &format!("- {}: a {} pair stands in for {}\n", cell(&link.ends.join(" -- ")), link.made_of, cell(nic));
+    }
+    md += "\n| scenario | mode | verdict | offered | lost | clones | ns/packet | Mpps |\n|---|---|---|--:|--:|--:|--:|--:|\n";
+    for s in &report.scenarios {
+        let (ns, rate) = s.cost.as_ref().map_or_else(Default::default, |cost| (nanoseconds(cost), mpps(cost)));
+        let [offered, lost, clones] = [s.ledger.offered, s.ledger.lost(), s.clones].map(|n| thousands(n));
+        md += &format!(
+            "| {} | {} | {} | {offered} | {lost} | {clones} | {ns} | {rate} |\n",
+            cell(&s.name),
+            s.mode,
+            word(s.verdict)
+        );
+    }
+    for s in report.scenarios.iter().filter(|s| s.verdict != Verdict::Pass) {
+        let reason = s.reason.as_deref().unwrap_or("no reason given");
+        md += &format!("\n<details><summary>{} ({}): {}</summary>\n\n", cell(&s.name), s.mode, cell(reason));
+        md += &format!("```\n{}```\n\n</details>\n", text::ledger(&s.ledger, s.clones));
+    }
+    md
+}
+
+/// A text that can't leave its cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace(['\n', '\r'], " ").replace('<', "&lt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::report::sample;
+
+    #[test]
+    fn a_failing_report_folds_its_ledgers() {
+        insta::assert_snapshot!(super::markdown(&sample::failing()));
+    }
+}

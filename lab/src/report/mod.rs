@@ -1,0 +1,11 @@
+//! Renders records: what `lab/src/record` holds, for people and for machines. Nothing here measures or decides.
+
+pub mod json;
+pub mod junit;
+pub mod markdown;
+mod numbers;
+#[cfg(test)]
+mod sample;
+pub mod table;
+pub mod text;
+pub mod verdict;

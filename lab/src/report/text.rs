@@ -1,0 +1,210 @@
+//! The report on a terminal.
+
+use super::{
+    numbers::{mpps, nanoseconds, sparkline, thousands},
+    table::Table,
+    verdict::word,
+};
+use crate::record::{Ledger, LinkRecord, Report, ScenarioRecord, Verdict};
+
+/// How a report is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Style {
+    /// With ANSI colours.
+    pub colour: bool,
+    /// With the ledger, the checks and the windows of scenarios that passed, too.
+    pub verbose: bool,
+}
+
+/// The whole report.
+pub fn text(report: &Report, style: Style) -> String {
+    let mut text = format!("{}: {}\n{}\n", report.lab, report.about, links(&report.links));
+    let mut table = Table::new([
+        "scenario",
+        "mode",
+        "verdict",
+        "offered",
+        "delivered",
+        "dropped",
+        "lost",
+        "clones",
+        "ns/packet",
+        "Mpps",
+    ]);
+    for s in &report.scenarios {
+        let delivered: u64 = s.ledger.delivered.values().sum();
+        let dropped: u64 = s.ledger.dropped.iter().filter(|d| d.by_verdict).map(|d| d.frames).sum();
+        let (ns, rate) = s.cost.as_ref().map_or_else(Default::default, |cost| (nanoseconds(cost), mpps(cost)));
+        let [offered, delivered, dropped, lost, clones] =
+            [s.ledger.offered, delivered, dropped, s.ledger.lost(), s.clones].map(|n| thousands(n));
+        let mode = s.mode.to_string();
+        table.row([&s.name, &mode, word(s.verdict), &offered, &delivered, &dropped, &lost, &clones, &ns, &rate]);
+    }
+    text += &paint(&table.to_string(), style);
+    for s in &report.scenarios {
+        if style.verbose || s.verdict != Verdict::Pass {
+            text += &details(s, style);
+        }
+    }
+    for note in common_notes(report) {
+        text += &format!("\nnote: {note}");
+    }
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+/// The links, a line each; a stand-in is always said.
+pub fn links(links: &[LinkRecord]) -> String {
+    let mut text = String::new();
+    let (shown, hidden) = links.split_at(links.len().min(8));
+    for link in shown {
+        let what = match &link.stands_in_for {
+            Some(nic) => format!("{}: a {} pair stands in for {nic}", link.kind, link.made_of),
+            None if link.kind == link.made_of => link.kind.clone(),
+            None => format!("{}: {}", link.kind, link.made_of),
+        };
+        text += &format!("  {}  ({what})\n", link.ends.join(" -- "));
+    }
+    if !hidden.is_empty() {
+        let stand_ins = hidden.iter().filter(|link| link.stands_in_for.is_some()).count();
+        let also = if stand_ins > 0 { format!(", {stand_ins} of them stand-ins for NICs") } else { String::new() };
+        text += &format!("  and {} links more{also}\n", hidden.len());
+    }
+    text
+}
+
+/// One scenario's ledger and checks.
+fn details(s: &ScenarioRecord, style: Style) -> String {
+    let mut text = format!("\n{} ({}): {}", s.name, s.mode, word(s.verdict));
+    if let Some(reason) = &s.reason {
+        text += &format!(": {reason}");
+    }
+    text.push('\n');
+    if s.verdict != Verdict::Skipped {
+        text += &indent(&ledger(&s.ledger, s.clones));
+    }
+    let mut checks = Table::new(["check", "limit", "measured", ""]);
+    for c in s.checks.iter().filter(|c| style.verbose || !c.ok) {
+        let held = match (c.ok, c.undecided) {
+            (true, _) => "ok",
+            (false, true) => "undecided",
+            (false, false) => "FAIL",
+        };
+        checks.row([&c.what, &c.limit, &c.measured, held]);
+    }
+    if !checks.is_empty() {
+        text += &indent(&paint(&checks.to_string(), style));
+    }
+    if let Some(cost) = s.cost.as_ref().filter(|_| style.verbose) {
+        let windows = sparkline(&cost.windows, 60);
+        text += &format!("  windows  {windows}  ({} of them, in the order of measuring)\n", cost.windows.len());
+    }
+    for note in &s.notes {
+        text += &format!("  note: {note}\n");
+    }
+    text
+}
+
+/// A ledger as a table: where frames ended, and what causes and mends each loss.
+pub fn ledger(ledger: &Ledger, clones: u64) -> String {
+    let mut table = Table::new(["where", "what", "frames"]);
+    table.row(["", "offered", &thousands(ledger.offered)]);
+    if clones > 0 {
+        table.row(["", "clones", &thousands(clones)]);
+    }
+    for (port, frames) in &ledger.delivered {
+        table.row([port, "delivered", &thousands(*frames)]);
+    }
+    for d in &ledger.dropped {
+        let what = if d.by_verdict { format!("dropped by {}", d.reason) } else { format!("lost, {}", d.reason) };
+        table.row([&d.at, &what, &thousands(d.frames)]);
+    }
+    for (what, frames) in [
+        ("duplicated", ledger.duplicated),
+        ("reordered", ledger.reordered),
+        ("corrupted", ledger.corrupted),
+        ("of other origin, not in the account", ledger.foreign),
+    ] {
+        if frames > 0 {
+            table.row(["", what, &thousands(frames)]);
+        }
+    }
+    table.row(["", "unaccounted", &thousands(ledger.unaccounted)]);
+    let mut text = table.to_string();
+    for d in ledger.dropped.iter().filter(|d| !d.by_verdict) {
+        if let Some(cause) = &d.cause {
+            text += &format!("{}: {cause}\n", d.at);
+        }
+        if let Some(fix) = &d.fix {
+            text += &format!("  fix: {fix}\n");
+        }
+    }
+    text
+}
+
+/// What holds for every priced scenario is said once.
+fn common_notes(report: &Report) -> Vec<String> {
+    let mut notes = Vec::new();
+    if report.links.iter().any(|link| link.stands_in_for.is_some()) {
+        notes.push("veth pairs stand in for NICs: costs are of veth, and say nothing of the NIC's own".to_owned());
+    }
+    if report.scenarios.iter().any(|s| s.cost.is_some()) {
+        notes.push(
+            "ns/packet is the median of windows, with its 90 % interval. On veth one CPU runs generator, hops\n      and sink: it is the cost of all of them"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+/// Colours the words of verdicts, which no other cell has.
+fn paint(text: &str, style: Style) -> String {
+    if !style.colour {
+        return text.to_owned();
+    }
+    let colours = [
+        (" pass ", "\u{1b}[32m"),
+        (" FAIL", "\u{1b}[31m"),
+        (" REGRESSED", "\u{1b}[31m"),
+        (" inconclusive", "\u{1b}[33m"),
+        (" skipped", "\u{1b}[33m"),
+    ];
+    colours.iter().fold(text.to_owned(), |text, (word, colour)| text.replace(word, &format!("{colour}{word}\u{1b}[0m")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn a_passing_report_is_one_table() {
+        insta::assert_snapshot!(text(&sample::passing(), Style::default()));
+    }
+
+    #[test]
+    fn a_failing_report_says_where_and_why() {
+        insta::assert_snapshot!(text(&sample::failing(), Style::default()));
+    }
+
+    #[test]
+    fn verbose_shows_everything() {
+        insta::assert_snapshot!(text(&sample::passing(), Style { verbose: true, colour: false }));
+    }
+
+    #[test]
+    fn colour_changes_nothing_but_colour() {
+        let plain = text(&sample::failing(), Style::default());
+        let mut coloured = text(&sample::failing(), Style { colour: true, verbose: false });
+        for code in ["\u{1b}[32m", "\u{1b}[31m", "\u{1b}[33m", "\u{1b}[0m"] {
+            coloured = coloured.replace(code, "");
+        }
+        assert_eq!(plain, coloured);
+    }
+}
