@@ -163,6 +163,30 @@ impl Lab {
         self.thread.run(|inside| inside.enter(netns, work)).map_err(LabError::from)
     }
 
+    /// Brings a port up or takes it down, as a test of a broken link wants it.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub fn set_port_up(&self, port: PortId, up: bool) -> Result<(), LabError> {
+        let netlink = &self.network.at(&self.topology, port).netlink;
+        self.thread.run(|inside| {
+            inside.block_on(async {
+                if up { netlink.set_up(ifindex(port)).await } else { netlink.set_down(ifindex(port)).await }
+            })
+        })?;
+        Ok(())
+    }
+
+    /// Sets a port's MTU in bytes, as a test of one that does not fit wants it.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub fn set_port_mtu(&self, port: PortId, mtu: u32) -> Result<(), LabError> {
+        let netlink = &self.network.at(&self.topology, port).netlink;
+        self.thread.run(|inside| inside.block_on(netlink.set_mtu(ifindex(port), mtu)))?;
+        Ok(())
+    }
+
     /// Takes the lab down. Dropping it does the same, but keeps errors to itself.
     ///
     /// # Errors

@@ -12,8 +12,10 @@ pub mod program;
 pub mod record;
 pub mod report;
 pub mod run;
+pub mod testing;
 pub mod topology;
 pub mod traffic;
 pub mod xdp;
 
 pub use lab::Lab;
+pub use xdplab_macros::test;

@@ -121,6 +121,22 @@ fn has_users_program(topology: &Topology) -> bool {
     bodies.chain(instead).any(|body| matches!(body.source, ProgramSource::Object { .. }))
 }
 
+/// Runs one scenario of a lab that is up, in one mode: correctness only.
+///
+/// # Errors
+/// Where there is no such scenario, or a program can't be loaded or attached.
+pub fn scenario(lab: &mut Lab, name: &str, mode: XdpMode, options: &RunOptions) -> Result<ScenarioRecord, LabError> {
+    let topology = lab.topology().clone();
+    let id = topology.scenario(name).ok_or_else(|| LabError::NoScenario {
+        scenario: name.to_owned(),
+        present: topology.scenarios.iter().map(|s| s.name.clone()).collect::<Vec<_>>().join(", "),
+    })?;
+    lab.watch(if has_users_program(&topology) { EventSet::All } else { EventSet::Own })?;
+    let case = correctness::run(lab, id, mode, options, &Stop::default(), &Silent)?;
+    let mut records = judge(&topology, vec![case]);
+    Ok(records.remove(0))
+}
+
 /// What the links were made of.
 pub fn links(topology: &Topology) -> Vec<LinkRecord> {
     let record = |link: &crate::topology::Link| {

@@ -64,6 +64,14 @@ pub enum LabError {
         /// The nodes that it has.
         nodes: String,
     },
+    /// A topology has no scenario of that name.
+    #[error("no scenario \"{scenario}\": there is {present}")]
+    NoScenario {
+        /// The name.
+        scenario: String,
+        /// The scenarios that it has.
+        present: String,
+    },
     /// Bringing up failed, and what was made until then could not all be taken back.
     #[error("bring up failed, and not all of it could be taken back ({left}): `xdplab gc` tries again")]
     HalfUp {
@@ -82,7 +90,7 @@ impl LabError {
             Self::Journal(error) => {
                 matches!(error, JournalError::Taken { .. } | JournalError::Busy { .. } | JournalError::Unknown { .. })
             }
-            Self::Frame(_) | Self::NotUp { .. } | Self::NoNode { .. } => true,
+            Self::Frame(_) | Self::NotUp { .. } | Self::NoNode { .. } | Self::NoScenario { .. } => true,
             Self::Host(error) => matches!(error, HostError::NoFeature { .. }),
             Self::HalfUp { source, .. } => source.is_of_the_input(),
             _ => false,
