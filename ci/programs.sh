@@ -5,7 +5,9 @@
 # a symbolic link inside fixtures/bpf.
 
 bpf_rustc=${XDPLAB_BPF_RUSTC:-/usr/bin/rustc}
-bpf_programs=(broadcast redirect_map sink source verdict watch)
+bpf_programs=(broadcast extack redirect_map sink source verdict watch)
+# Objects for the tests alone: what users have, and what can be wrong with it.
+bpf_tests=(kfunc rejected section user)
 
 # build_programs DIR: builds all programs into DIR.
 build_programs() {
@@ -20,10 +22,15 @@ build_programs() {
             --remap-path-prefix=$top=/xdplab --remap-path-prefix=$registry=/registry" \
             cargo build --locked --release --target bpfel-unknown-none
     )
-    mkdir -p "$out"
-    for program in "${bpf_programs[@]}"; do
-        llvm_objcopy --strip-debug "$top/fixtures/bpf/target/bpfel-unknown-none/release/$program" "$out/$program.o"
-        chmod 644 "$out/$program.o"
+    mkdir -p "$out/test"
+    local built=$top/fixtures/bpf/target/bpfel-unknown-none/release name
+    for name in "${bpf_programs[@]}"; do
+        llvm_objcopy --strip-debug "$built/$name" "$out/$name.o"
+        chmod 644 "$out/$name.o"
+    done
+    for name in "${bpf_tests[@]}"; do
+        llvm_objcopy --strip-debug "$built/test_$name" "$out/test/$name.o"
+        chmod 644 "$out/test/$name.o"
     done
 }
 

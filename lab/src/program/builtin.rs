@@ -12,6 +12,7 @@ pub(super) mod objects {
         };
     }
     object!(BROADCAST, "broadcast.o");
+    object!(EXTACK, "extack.o");
     object!(REDIRECT_MAP, "redirect_map.o");
     object!(SINK, "sink.o");
     object!(SOURCE, "source.o");

@@ -130,7 +130,10 @@ fn load_object(
     for (global, value) in &overrides {
         loader.override_global(global, value.as_slice(), true);
     }
-    let mut ebpf = loader.load(&data).map_err(|error| failed(&name, &error))?;
+    // The parser trusts an object more than can be made sure of above: on a damaged one it may panic.
+    let parsed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| loader.load(&data)));
+    let damaged = || ProgramError::NotBpf { object: name.clone(), reason: "it is damaged".to_owned() };
+    let mut ebpf = parsed.map_err(|_| damaged())?.map_err(|error| failed(&name, &error))?;
     for program in body.egress.iter().chain([&program]) {
         verify(&mut ebpf, &name, program, cx.log_dir)?;
     }

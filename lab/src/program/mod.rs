@@ -6,6 +6,7 @@
 //! | `object` | what an ELF object holds, before the kernel sees it |
 //! | `load` | loading a program and explaining why it did not load |
 //! | `values` | bytes of map entries and globals |
+//! | `extack` | the kernel's own words for a refused attachment |
 //! | `xdp` | loaded programs and their links |
 //! | `source` | the generator's program |
 //! | `watch` | the observer's programs |
@@ -16,6 +17,7 @@
 
 mod builtin;
 mod error;
+mod extack;
 pub mod kernel;
 mod load;
 mod object;

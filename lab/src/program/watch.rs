@@ -139,7 +139,7 @@ impl Watch {
 }
 
 /// The kernel's types as aya wants them. Parsed once in a process: it takes longer than loading a program.
-fn kernel_btf() -> Result<&'static Btf, ProgramError> {
+pub(super) fn kernel_btf() -> Result<&'static Btf, ProgramError> {
     static BTF: std::sync::OnceLock<Btf> = std::sync::OnceLock::new();
     if let Some(btf) = BTF.get() {
         return Ok(btf);

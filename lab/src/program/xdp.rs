@@ -12,11 +12,11 @@ use aya::{
         Map, MapData,
         xdp::{DevMap, DevMapHash},
     },
-    programs::{Program, ProgramFd, Xdp},
+    programs::{Program, ProgramFd, TestRun as _, TestRunOptions, Xdp},
 };
 use xdplab_wire::records::PortCounters;
 
-use super::{ProgramError, sys, values};
+use super::{ProgramError, extack, sys, values};
 use crate::{
     topology::{Datum, MapContents, PortId},
     xdp::XdpMode,
@@ -109,10 +109,33 @@ impl XdpProgram {
             XdpMode::Native => XDP_FLAGS_DRV_MODE,
             XdpMode::Generic => XDP_FLAGS_SKB_MODE,
         };
-        match sys::link_create(self.fd()?.as_fd(), ifindex, flags) {
-            Ok(fd) => Ok(XdpLink { fd }),
-            Err(source) => Err(ProgramError::Attach { explanation: explain(&source, mode), source }),
-        }
+        let fd = self.fd()?.as_fd();
+        let create = || sys::link_create(fd, ifindex, flags);
+        let (outcome, words) = match create() {
+            Err(error) if error.raw_os_error() != Some(libc::EPERM) => extack::again(create),
+            outcome => (outcome, None),
+        };
+        outcome.map(XdpLink::from).map_err(|source| {
+            let words = words.map(|words| format!(" (the kernel says: {words})")).unwrap_or_default();
+            ProgramError::Attach { explanation: format!("{}{words}", explain(&source, mode)), source }
+        })
+    }
+
+    /// The program's name in its object.
+    pub fn name(&self) -> &str {
+        &self.parts.program
+    }
+
+    /// Runs the program once on a frame, by `BPF_PROG_RUN`: its verdict, and the frame as it left it.
+    ///
+    /// # Errors
+    /// Where the kernel refuses, a frame shorter than an Ethernet header for one.
+    pub fn run_once(&self, frame: &[u8]) -> Result<(u32, Vec<u8>), ProgramError> {
+        let mut after = vec![0; frame.len() + 256];
+        let options = TestRunOptions { data_in: Some(frame), data_out: Some(&mut after), ..TestRunOptions::new() };
+        let result = self.xdp().test_run(options).map_err(|e| ProgramError::system("run a program", io::Error::other(e)))?;
+        after.truncate(result.data_size_out as usize);
+        Ok((result.return_value, after))
     }
 
     /// What the program counted, by slot, summed over CPUs; `None` for a user's program.

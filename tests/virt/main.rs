@@ -1,0 +1,3 @@
+//! Tests that need root: network namespaces, veth pairs, real frames through the real kernel.
+
+mod program;
