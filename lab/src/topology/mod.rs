@@ -1,10 +1,29 @@
 //! The topology file: its schema, its checks with places in the source, and the model that comes of it.
 //!
 //! Nothing here calls the kernel.
+//!
+//! ```text
+//!  text --parse--> TOML tree --read--> raw types (schema) --check--> Topology --preflight--> warnings
+//!                     \                    \                  \
+//!                      '------- errors -----'------------------'--> Diagnostics, all at once
+//! ```
 
+mod check;
+mod diagnostic;
+mod load;
 mod lookup;
 mod mac;
 mod model;
+mod read;
+mod schema;
+mod spans;
+mod suggest;
+mod walk;
 
+pub use check::NATIVE_MTU_MOST;
+pub use diagnostic::{Diagnostic, Diagnostics, Related, Severity, Span};
+pub use load::{LARGEST_FILE, LoadError, load, parse};
 pub use mac::Mac;
 pub use model::*;
+pub use spans::{ProgramSpans, ScenarioSpans, Spans};
+pub use walk::Walk;

@@ -5,7 +5,10 @@
 
 use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, time::Duration};
 
-use crate::{topology::Mac, xdp::XdpMode};
+use crate::{
+    topology::{Mac, Spans},
+    xdp::XdpMode,
+};
 
 /// Index of a node in [`Topology::nodes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +49,8 @@ pub struct Topology {
     pub programs: Vec<Program>,
     /// Scenarios, in the file's order.
     pub scenarios: Vec<Scenario>,
+    /// Where in the file all this stands.
+    pub spans: Spans,
 }
 
 /// A node: one network namespace.
@@ -311,7 +316,7 @@ pub enum Amount {
 }
 
 /// What must happen to the frames.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expect {
     /// Ports at which frames arrive: each gets every frame (`broadcast`), or they share them.
     pub deliver: Vec<PortId>,

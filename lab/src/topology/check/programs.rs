@@ -1,0 +1,515 @@
+//! Programs: what is loaded, where it is attached, and what its maps hold.
+
+use std::collections::BTreeMap;
+
+use super::{Checker, NATIVE_MTU_MOST, values::Targets};
+use crate::{
+    topology::{
+        diagnostic::{Diagnostic, Span},
+        model::{
+            Builtin, Datum, DevMapKind, LinkKind, Options, PortId, Program, ProgramBody, ProgramId, ProgramSource,
+            Touch,
+        },
+        read::{At, Field, Names, RawValue},
+        schema::{ENTRIES_MOST, RawBody, RawOptions, RawProgram},
+        spans::ProgramSpans,
+        suggest,
+    },
+    xdp::XdpMode,
+};
+
+/// The map from which the built-ins that redirect take their targets.
+const TARGETS: &str = "tx_ports";
+
+/// The keys that a program and its stand-in have in common.
+pub(super) struct BodyKeys<'a> {
+    builtin: &'a Field<Builtin>,
+    object: &'a Field<String>,
+    program: &'a Field<String>,
+    maps: &'a Field<Names<RawValue>>,
+    globals: &'a Field<Names<RawValue>>,
+    egress: &'a Field<String>,
+    options: &'a Field<RawOptions>,
+}
+
+macro_rules! body_keys {
+    ($($type:ident),*) => {$(
+        impl<'a> From<&'a $type> for BodyKeys<'a> {
+            fn from(raw: &'a $type) -> Self {
+                let $type { builtin, object, program, maps, globals, egress, options, .. } = raw;
+                Self { builtin, object, program, maps, globals, egress, options }
+            }
+        }
+    )*};
+}
+
+body_keys!(RawProgram, RawBody);
+
+/// A body that stands for one that was reported.
+fn placeholder() -> ProgramBody {
+    ProgramBody {
+        source: ProgramSource::Builtin(Builtin::Pass),
+        maps: BTreeMap::new(),
+        globals: BTreeMap::new(),
+        egress: None,
+        options: no_options(),
+    }
+}
+
+fn no_options() -> Options {
+    Options { touch: Touch::None, map: DevMapKind::Devmap, max_entries: None, exclude_ingress: false }
+}
+
+/// A built-in's name in the file.
+pub(super) fn builtin_name(builtin: Builtin) -> &'static str {
+    match builtin {
+        Builtin::Drop => "drop",
+        Builtin::Pass => "pass",
+        Builtin::Tx => "tx",
+        Builtin::RedirectMap => "redirect_map",
+        Builtin::Broadcast => "broadcast",
+        Builtin::Sink => "sink",
+    }
+}
+
+fn redirects(builtin: Builtin) -> bool {
+    matches!(builtin, Builtin::RedirectMap | Builtin::Broadcast)
+}
+
+impl<'a> Checker<'a> {
+    /// Checks all programs.
+    pub(super) fn check_programs(&mut self) {
+        let mut attached: BTreeMap<PortId, (&'a str, Span)> = BTreeMap::new();
+        let raw = self.raw;
+        for (name, value) in raw.programs.given().map(|names| names.value.entries.as_slice()).unwrap_or_default() {
+            self.check_name("program", name);
+            let id = ProgramId(self.draft.programs.len());
+            self.programs.insert(&name.value, id);
+            let Some(At { value: raw, span }) = value.given() else {
+                self.sound.push(false);
+                self.draft.spans.programs.push(ProgramSpans::default());
+                self.draft.programs.push(Program {
+                    name: name.value.clone(),
+                    attach: Vec::new(),
+                    mode: None,
+                    body: placeholder(),
+                });
+                continue;
+            };
+            let attach = self.ports(&raw.attach);
+            if raw.attach.given().is_some_and(|list| list.value.items.is_empty() && !list.value.bad) {
+                let at = raw.attach.given().map_or_else(|| span.clone(), |list| list.span.clone());
+                self.report(
+                    Diagnostic::error(at, format!("program `{}` is attached nowhere", name.value))
+                        .label("no port")
+                        .help("name a port, or leave the program out"),
+                );
+            }
+            for (port, span) in &attach {
+                if let Some((other, first)) = attached.get(port) {
+                    let port = self.draft.port_name(*port);
+                    let diagnostic = Diagnostic::error(
+                        span.clone(),
+                        format!("port `{port}` gets two programs, `{other}` and `{}`", name.value),
+                    )
+                    .label(format!("`{}` here", name.value))
+                    .related(first.clone(), format!("`{other}` here"))
+                    .help("attach one of them elsewhere: a port runs one XDP program");
+                    self.report(diagnostic);
+                } else {
+                    attached.insert(*port, (&name.value, span.clone()));
+                }
+            }
+            let ports: Vec<_> = attach.iter().map(|(port, _)| *port).collect();
+            let found_before = self.found.len();
+            let (body, targets) = self.check_body(&raw.into(), &name.value, span, &ports);
+            self.sound.push(body.is_some() && self.found.len() == found_before && !raw.maps.is_bad());
+            let body = body.unwrap_or_else(placeholder);
+            let mode = raw.mode.given().map(|mode| mode.value);
+            if mode != Some(XdpMode::Generic) && !raw.mode.is_bad() {
+                let is_object = body.builtin().is_none();
+                for (port, span) in &attach {
+                    self.check_native(*port, span, &name.value, is_object);
+                }
+            }
+            self.draft.spans.programs.push(ProgramSpans {
+                name: name.span.clone(),
+                attach: attach.iter().map(|(_, span)| span.clone()).collect(),
+                targets,
+            });
+            self.draft.programs.push(Program { name: name.value.clone(), attach: ports, mode, body });
+        }
+    }
+
+    /// What the kernel asks of a veth end to which a native program is attached.
+    fn check_native(&mut self, port: PortId, span: &Span, program: &str, is_object: bool) {
+        let here = self.draft.ports[port.0].clone();
+        let link = &self.draft.links[here.link.0];
+        let name = self.draft.port_name(port);
+        // An end of a bridge has its peer in the bridge's own namespace, with the link's MTU and one queue.
+        let (peer_name, peer_mtu, peer_queues, mtu_span) = match self.draft.peer(port) {
+            Some(peer) => {
+                let there = &self.draft.ports[peer.0];
+                (self.draft.port_name(peer), there.mtu, there.queues, self.draft.spans.mtu[peer.0].clone())
+            }
+            None if link.kind == LinkKind::Bridge => {
+                ("the bridge".to_owned(), link.mtu, 1, self.draft.spans.mtu[port.0].clone())
+            }
+            None => return,
+        };
+        // An object may declare fragments, which lift the limit: only a warning there.
+        if peer_mtu > NATIVE_MTU_MOST && !is_object {
+            let at = mtu_span.unwrap_or_else(|| span.clone());
+            self.report_fit(
+                Diagnostic::error(
+                    at,
+                    format!(
+                        "an MTU of {peer_mtu} at `{peer_name}` is too large for the native program `{program}` at the \
+                         other end, `{name}`"
+                    ),
+                )
+                .label(format!("more than {NATIVE_MTU_MOST}"))
+                .related(span.clone(), format!("`{program}` is attached here"))
+                .help(format!("set the MTU to {NATIVE_MTU_MOST} or less, or give `{program}` mode = \"generic\"")),
+            );
+        }
+        if peer_queues > here.queues {
+            self.report_fit(
+                Diagnostic::error(
+                    span.clone(),
+                    format!(
+                        "native program `{program}` can't be attached to `{name}`: `{peer_name}` sends on {peer_queues} \
+                         queues, and `{name}` receives on {}",
+                        here.queues
+                    ),
+                )
+                .label("too few queues here")
+                .help(format!("set queues = {peer_queues} for `{name}`, or fewer for `{peer_name}`")),
+            );
+        }
+    }
+
+    /// Checks what is loaded: for a program, or in its place. `None` where it was reported.
+    pub(super) fn check_body(
+        &mut self,
+        keys: &BodyKeys<'a>,
+        name: &str,
+        span: &Span,
+        attach: &[PortId],
+    ) -> (Option<ProgramBody>, Targets) {
+        let source = self.check_source(keys, name, span);
+        let builtin = match &source {
+            Some(ProgramSource::Builtin(builtin)) => Some(*builtin),
+            _ => None,
+        };
+        let mut targets = Targets::new();
+        let mut maps = BTreeMap::new();
+        for (map, value) in keys.maps.given().map(|names| names.value.entries.as_slice()).unwrap_or_default() {
+            if let Some(builtin) = builtin
+                && (!redirects(builtin) || map.value != TARGETS)
+            {
+                let builtin_word = builtin_name(builtin);
+                let help = if redirects(builtin) {
+                    suggest::did_you_mean(&map.value, "its map is", [TARGETS])
+                } else {
+                    Some("leave it out; redirect_map and broadcast have `tx_ports`".to_owned())
+                };
+                self.report(
+                    Diagnostic::error(
+                        map.span.clone(),
+                        format!("the built-in `{builtin_word}` has no map `{}`", map.value),
+                    )
+                    .label("no such map")
+                    .maybe_help(help),
+                );
+                continue;
+            }
+            let Some(value) = value.given() else { continue };
+            if let Some(contents) = self.map_contents(value, &mut targets) {
+                maps.insert(map.value.clone(), contents);
+            }
+        }
+        let globals = self.check_globals(keys, builtin, &mut targets);
+        for (target, at) in &targets {
+            self.check_same_node(*target, at, name, attach);
+        }
+        let options = self.check_options(keys, builtin);
+        let egress = self.check_egress(keys, builtin);
+        if let Some(builtin) = builtin.filter(|builtin| redirects(*builtin)) {
+            self.check_targets(keys, builtin, span, &targets, options.max_entries);
+        }
+        (source.map(|source| ProgramBody { source, maps, globals, egress, options }), targets)
+    }
+
+    fn check_source(&mut self, keys: &BodyKeys<'a>, name: &str, span: &Span) -> Option<ProgramSource> {
+        let bad = keys.builtin.is_bad() || keys.object.is_bad();
+        match (keys.builtin.given(), keys.object.given()) {
+            (Some(builtin), Some(object)) => {
+                self.report(
+                    Diagnostic::error(object.span.clone(), format!("`{name}` is both a built-in and an object"))
+                        .label("an object here")
+                        .related(builtin.span.clone(), "a built-in here")
+                        .help("keep one of the two"),
+                );
+                None
+            }
+            (None, None) => {
+                if !bad {
+                    self.report_fit(
+                        Diagnostic::error(span.clone(), format!("nothing says what `{name}` loads"))
+                            .label("neither `builtin` nor `object`")
+                            .help("add builtin = \"drop\", or object = \"my.bpf.o\""),
+                    );
+                }
+                None
+            }
+            (Some(builtin), None) => {
+                if let Some(program) = keys.program.given() {
+                    self.report(
+                        Diagnostic::error(program.span.clone(), "a built-in has no programs to choose from")
+                            .label("only for an object")
+                            .help("leave `program` out, or give `object` in place of `builtin`"),
+                    );
+                }
+                (!bad).then_some(ProgramSource::Builtin(builtin.value))
+            }
+            (None, Some(object)) => {
+                let empty = [Some(object), keys.program.given()]
+                    .into_iter()
+                    .flatten()
+                    .find(|text| text.value.is_empty() || text.value.contains('\0'));
+                if let Some(empty) = empty {
+                    self.report(
+                        Diagnostic::error(empty.span.clone(), format!("`{name}` names no file or no program"))
+                            .label("nothing here")
+                            .help("name the object's file, relative to this one, and a program in it"),
+                    );
+                    return None;
+                }
+                let folder = self.draft.path.parent().unwrap_or_else(|| "".as_ref());
+                let path = folder.join(&object.value);
+                (!bad).then(|| ProgramSource::Object {
+                    path,
+                    program: keys.program.given().map(|program| program.value.clone()),
+                })
+            }
+        }
+    }
+
+    fn check_globals(
+        &mut self,
+        keys: &BodyKeys<'a>,
+        builtin: Option<Builtin>,
+        targets: &mut Targets,
+    ) -> BTreeMap<String, Datum> {
+        let mut globals = BTreeMap::new();
+        let Some(names) = keys.globals.given() else { return globals };
+        if let Some(builtin) = builtin {
+            self.report(
+                Diagnostic::error(
+                    names.span.clone(),
+                    format!("the built-in `{}` has no globals to set", builtin_name(builtin)),
+                )
+                .label("only for an object")
+                .help("use `options`"),
+            );
+            return globals;
+        }
+        for (global, value) in &names.value.entries {
+            let Some(value) = value.given() else { continue };
+            if let Some(datum) = self.datum(value, targets) {
+                globals.insert(global.value.clone(), datum);
+            }
+        }
+        globals
+    }
+
+    /// An ifindex means something in its own node only.
+    fn check_same_node(&mut self, target: PortId, span: &Span, name: &str, attach: &[PortId]) {
+        let node_of = |port: PortId| self.draft.ports[port.0].node;
+        let Some(here) = attach.iter().copied().find(|port| node_of(*port) != node_of(target)) else { return };
+        let node_name = |port: PortId| &self.draft.nodes[node_of(port).0].name;
+        // What was meant is mostly the port of its own node that leads there.
+        let leads = self.draft.peers(target).find(|peer| node_of(*peer) == node_of(here));
+        let help = leads.map_or_else(
+            || {
+                let ports = (0..self.draft.ports.len()).map(PortId).filter(|port| node_of(*port) == node_of(here));
+                let names: Vec<_> = ports.map(|port| format!("`{}`", self.draft.port_name(port))).collect();
+                format!("redirect to a port of `{}`: {}", node_name(here), names.join(", "))
+            },
+            |port| format!("redirect to the port that leads there: `{}`", self.draft.port_name(port)),
+        );
+        let diagnostic = Diagnostic::error(
+            span.clone(),
+            format!(
+                "`{name}` runs in node `{}` (at `{}`) and can't reach `{}`, which is in node `{}`",
+                node_name(here),
+                self.draft.port_name(here),
+                self.draft.port_name(target),
+                node_name(target),
+            ),
+        )
+        .label("in another node")
+        .help(help);
+        self.report_fit(diagnostic);
+    }
+
+    fn check_options(&mut self, keys: &BodyKeys<'a>, builtin: Option<Builtin>) -> Options {
+        let Some(raw) = keys.options.given() else { return no_options() };
+        if keys.object.given().is_some() && keys.builtin.is_absent() {
+            self.report(
+                Diagnostic::error(raw.span.clone(), "options are for the built-ins")
+                    .label("this is an object")
+                    .help("use `globals` to set an object's data"),
+            );
+            return no_options();
+        }
+        let raw = &raw.value;
+        let given = [
+            ("touch", raw.touch.given().map(|at| at.span.clone()), &[Builtin::Drop, Builtin::Pass, Builtin::Tx][..]),
+            ("map", raw.map.given().map(|at| at.span.clone()), &[Builtin::RedirectMap, Builtin::Broadcast]),
+            (
+                "max-entries",
+                raw.max_entries.given().map(|at| at.span.clone()),
+                &[Builtin::RedirectMap, Builtin::Broadcast],
+            ),
+            ("exclude-ingress", raw.exclude_ingress.given().map(|at| at.span.clone()), &[Builtin::Broadcast]),
+        ];
+        for (key, span, of) in given {
+            let (Some(span), Some(builtin)) = (span, builtin) else { continue };
+            if !of.contains(&builtin) {
+                let names: Vec<_> = of.iter().map(|builtin| format!("`{}`", builtin_name(*builtin))).collect();
+                self.report(
+                    Diagnostic::error(
+                        span,
+                        format!("`{key}` does nothing for the built-in `{}`", builtin_name(builtin)),
+                    )
+                    .label("not an option of this one")
+                    .help(format!("leave it out; it is an option of {}", names.join(", "))),
+                );
+            }
+        }
+        Options {
+            touch: raw.touch.given().map_or(Touch::None, |at| at.value),
+            map: raw.map.given().map_or(DevMapKind::Devmap, |at| at.value),
+            max_entries: self.in_range(&raw.max_entries, "a map size", 1..=ENTRIES_MOST),
+            exclude_ingress: raw.exclude_ingress.given().is_some_and(|at| at.value),
+        }
+    }
+
+    fn check_egress(&mut self, keys: &BodyKeys<'a>, builtin: Option<Builtin>) -> Option<String> {
+        let egress = keys.egress.given()?;
+        if let Some(builtin) = builtin {
+            let wrong = if !redirects(builtin) {
+                Some((
+                    format!(
+                        "the built-in `{}` has no devmap that an egress program could run on",
+                        builtin_name(builtin)
+                    ),
+                    "leave it out; redirect_map and broadcast have one".to_owned(),
+                ))
+            } else if !matches!(egress.value.as_str(), "pass" | "drop") {
+                Some((
+                    format!("unknown egress program `{}`", egress.value),
+                    suggest::did_you_mean(&egress.value, "of a built-in it is", ["pass", "drop"]).unwrap_or_default(),
+                ))
+            } else {
+                None
+            };
+            if let Some((message, help)) = wrong {
+                self.report(Diagnostic::error(egress.span.clone(), message).label("not here").help(help));
+                return None;
+            }
+        }
+        Some(egress.value.clone())
+    }
+
+    /// Targets of a built-in that redirects.
+    fn check_targets(
+        &mut self,
+        keys: &BodyKeys<'a>,
+        builtin: Builtin,
+        span: &Span,
+        targets: &Targets,
+        max_entries: Option<u32>,
+    ) {
+        let map = keys.maps.given().and_then(|names| {
+            names.value.entries.iter().find(|(name, _)| name.value == TARGETS).map(|(_, value)| value)
+        });
+        if map.is_some_and(Field::is_bad) || keys.maps.is_bad() {
+            return;
+        }
+        let builtin_word = builtin_name(builtin);
+        let values = map.and_then(Field::given);
+        let listed = match values.map(|at| &at.value) {
+            None => 0,
+            Some(RawValue::List(list)) => list.len(),
+            Some(RawValue::Table(table)) => table.len(),
+            // Reported as no list.
+            Some(_) => return,
+        };
+        if listed == 0 {
+            let at = values.map_or_else(|| span.clone(), |at| at.span.clone());
+            self.report_fit(
+                Diagnostic::error(at, format!("`{builtin_word}` has no targets"))
+                    .label("no `maps.tx_ports`")
+                    .help("name the ports to redirect to: maps.tx_ports = [\"dut:out0\"]"),
+            );
+            return;
+        }
+        let Some(values) = values else { return };
+        self.check_target_kinds(values, builtin_word, max_entries.unwrap_or(listed as u32));
+        if targets.len() != listed {
+            return;
+        }
+        if builtin == Builtin::Broadcast && listed < 2 {
+            self.report(
+                Diagnostic::error(values.span.clone(), "a broadcast to one target never clones")
+                    .label("one target")
+                    .help("name two or more, or use the built-in `redirect_map`"),
+            );
+        }
+        if let Some(size) = max_entries.filter(|size| listed > *size as usize) {
+            let at = keys.options.given().and_then(|options| options.value.max_entries.given());
+            let mut diagnostic =
+                Diagnostic::error(values.span.clone(), format!("{listed} targets don't fit a map of {size} entries"))
+                    .label(format!("{listed} targets"))
+                    .help(format!("set max-entries = {listed}, or leave it out"));
+            if let Some(at) = at {
+                diagnostic = diagnostic.related(at.span.clone(), "the map's size");
+            }
+            self.report(diagnostic);
+        }
+    }
+
+    /// A built-in's devmap takes ports, by slot.
+    fn check_target_kinds(&mut self, values: &At<RawValue>, builtin: &str, size: u32) {
+        let mut wrong = Vec::new();
+        let not_port = |value: &RawValue| !matches!(value, RawValue::Text(_));
+        match &values.value {
+            RawValue::List(list) => {
+                wrong.extend(list.iter().filter(|at| not_port(&at.value)).map(|at| (at.span.clone(), "not a port")));
+            }
+            RawValue::Table(table) => {
+                for (key, value) in table {
+                    if !key.value.parse::<u32>().is_ok_and(|slot| slot < size) {
+                        wrong.push((key.span.clone(), "not a slot of this map"));
+                    }
+                    if not_port(&value.value) {
+                        wrong.push((value.span.clone(), "not a port"));
+                    }
+                }
+            }
+            _ => {}
+        }
+        for (span, label) in wrong {
+            self.report(
+                Diagnostic::error(span, format!("the devmap of `{builtin}` takes ports by slot number"))
+                    .label(label)
+                    .help(format!(
+                        "write maps.{TARGETS} = [\"dut:out0\"], or {{ 0 = \"dut:out0\" }} with slots below {size}"
+                    )),
+            );
+        }
+    }
+}

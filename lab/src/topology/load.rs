@@ -1,0 +1,147 @@
+//! Reading a topology file.
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use toml_spanner::{Arena, ErrorKind};
+
+use super::{
+    check,
+    diagnostic::{Diagnostic, Diagnostics, line_column},
+    model::Topology,
+    read::{Read as _, Reader},
+    schema::RawTopology,
+};
+
+/// Largest file that is read, in bytes.
+pub const LARGEST_FILE: u64 = 1 << 20;
+
+/// Why a topology file can't be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// It can't be read.
+    #[error("read topology file {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It is larger than [`LARGEST_FILE`].
+    #[error(
+        "topology file {} is larger than {LARGEST_FILE} bytes: this is no topology, or it should be split",
+        path.display()
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is not UTF-8.
+    #[error("topology file {} is not UTF-8: wrong byte at line {line}, column {column}; save it as UTF-8", path.display())]
+    NotUtf8 {
+        /// The file.
+        path: PathBuf,
+        /// Line of the first wrong byte, from 1.
+        line: usize,
+        /// Column of the first wrong byte in characters, from 1.
+        column: usize,
+    },
+    /// Its contents are wrong.
+    #[error(transparent)]
+    Invalid(Box<Diagnostics>),
+}
+
+/// Reads and checks a topology file.
+///
+/// # Errors
+///
+/// If the file can't be read, is too large, is not UTF-8, or its contents are wrong.
+pub fn load(path: &Path) -> Result<Topology, LoadError> {
+    let failed = |source| LoadError::Read { path: path.to_owned(), source };
+    let mut bytes = Vec::new();
+    // The limit guards against a path that never ends, such as a device.
+    File::open(path).map_err(failed)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        return Err(LoadError::TooLarge { path: path.to_owned() });
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => parse(path, &text).map_err(|diagnostics| LoadError::Invalid(Box::new(diagnostics))),
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            let sound = String::from_utf8_lossy(&error.as_bytes()[..at]);
+            let (line, column) = line_column(&sound, at);
+            Err(LoadError::NotUtf8 { path: path.to_owned(), line, column })
+        }
+    }
+}
+
+/// Checks a topology file's text. `path` is shown in messages, and object files are looked for beside it; nothing is
+/// read.
+///
+/// # Errors
+///
+/// Everything that is wrong with the text, at once, leaving out what only follows from something else.
+pub fn parse(path: &Path, text: &str) -> Result<Topology, Diagnostics> {
+    let arena = Arena::new();
+    let document = toml_spanner::parse_recoverable(text, &arena);
+    let syntax: Vec<_> = document.errors().iter().map(syntax_error).collect();
+
+    let mut reader = Reader { broken: !syntax.is_empty(), ..Reader::default() };
+    let raw = RawTopology::read(document.table().as_item(), &mut reader).unwrap_or_default();
+    let (topology, found) = check::check(&raw, path, text, reader.broken);
+    reader.found.extend(found);
+
+    if !syntax.is_empty() {
+        reader.found.retain(|diagnostic| !follows(&syntax, diagnostic, text));
+    }
+    reader.found.extend(syntax);
+    if reader.found.is_empty() { Ok(topology) } else { Err(Diagnostics::new(path, text, reader.found)) }
+}
+
+/// Whether an error may only follow from an unreadable line: no header stands between the two.
+fn follows(syntax: &[Diagnostic], diagnostic: &Diagnostic, text: &str) -> bool {
+    let start = diagnostic.span.start;
+    let Some(last) = syntax.iter().map(|error| error.span.start).filter(|at| *at <= start).max() else {
+        return false;
+    };
+    let between = text.get(last..start.max(last)).unwrap_or_default();
+    !between.lines().skip(1).any(|line| line.trim_start().starts_with('['))
+}
+
+/// What the TOML parser says, in our words.
+fn syntax_error(error: &toml_spanner::Error) -> Diagnostic {
+    let span = error.span().range();
+    let named = |message: &str| Diagnostic::error(span.clone(), message).label("here");
+    match error.kind() {
+        ErrorKind::DuplicateKey { first } | ErrorKind::DottedKeyInvalidType { first } => {
+            named("this key is given twice")
+                .label("again here")
+                .related(first.range(), "first here")
+                .help("keep one of the two; what has a name (a node, a port, a program) has it once in a file")
+        }
+        ErrorKind::DuplicateTable { first, .. } | ErrorKind::RedefineAsArray { first } => named(
+            "this table is given twice",
+        )
+        .label("again here")
+        .related(first.range(), "first here")
+        .help(
+            "put the keys of both under one header; what has a name (a node, a port, a program) has it once in a file",
+        ),
+        ErrorKind::UnquotedString => named("a text needs quotes").help("write it as \"…\""),
+        ErrorKind::UnterminatedString(_) => named("this text has no closing quote"),
+        ErrorKind::UnexpectedEof => named("the file ends in the middle of something"),
+        ErrorKind::MissingArrayComma => named("a comma is missing between two elements of a list"),
+        ErrorKind::UnclosedArray => named("this list is not closed").help("close it with `]`"),
+        ErrorKind::MissingInlineTableComma => named("a comma is missing between two keys of a table"),
+        ErrorKind::UnclosedInlineTable => named("this table is not closed").help("close it with `}`"),
+        _ => {
+            let message = error.to_string();
+            // The parser adds the dotted path, which the source line shows better.
+            named(&format!("not TOML: {}", message.split(" at `").next().unwrap_or(&message)))
+        }
+    }
+}

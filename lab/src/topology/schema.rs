@@ -1,0 +1,345 @@
+//! The file as it is written: every key, its type and its place, before any check.
+//!
+//! The JSON Schema is generated from these types, so that a doc comment here is what an editor shows.
+
+use super::{
+    model::{Builtin, DevMapKind, Touch},
+    read::{List, Names, RawValue, table, words},
+};
+use crate::xdp::XdpMode;
+
+/// Least MTU that a link may have, in bytes.
+pub(crate) const MTU_LEAST: i64 = 68;
+/// Largest MTU that a link may have, in bytes.
+pub(crate) const MTU_MOST: i64 = 65_535;
+/// Most queues of a port: the kernel's own bound on a veth.
+pub(crate) const QUEUES_MOST: i64 = 4096;
+/// Most flows of a scenario.
+pub(crate) const FLOWS_MOST: i64 = 65_536;
+/// Most frames a live-frames batch may have.
+pub(crate) const BATCH_MOST: i64 = 256;
+/// Least frame, in bytes with the FCS.
+pub(crate) const FRAME_LEAST: i64 = 64;
+/// Largest frame, in bytes with the FCS: the largest MTU, the Ethernet header and the FCS.
+pub(crate) const FRAME_MOST: i64 = MTU_MOST + 14 + 4;
+/// Most slots of a built-in's devmap.
+pub(crate) const ENTRIES_MOST: i64 = 65_536;
+
+/// A port, written `node:port`.
+pub(crate) type PortText = String;
+
+table! {
+    /// A lab of xdplab: nodes, what joins them, XDP programs, and scenarios that say what must hold.
+    struct RawTopology("the file") needs ["name"] {
+        /// The lab's name: `[a-z0-9][a-z0-9_-]{0,31}`.
+        #[schemars(regex(pattern = "^[a-z0-9][a-z0-9_-]{0,31}$"))]
+        name: String,
+        /// One sentence on what the lab shows.
+        about: String,
+        /// Nodes by name: each is a network namespace.
+        nodes: Names<RawNode>,
+        /// What joins the nodes' ports. A port exists by being an end of a link.
+        links: List<RawLink>,
+        /// XDP programs by name.
+        programs: Names<RawProgram>,
+        /// What is sent, and what must happen to it.
+        scenarios: List<RawScenario>,
+    }
+}
+
+table! {
+    /// A node: a network namespace.
+    struct RawNode("a node") needs [] {
+        /// Settings of ports that need more than their link says, by the port's name.
+        ports: Names<RawPort>,
+    }
+}
+
+table! {
+    /// A port's own settings.
+    struct RawPort("a port") needs [] {
+        /// MTU in bytes; the link's unless given.
+        #[schemars(range(min = MTU_LEAST, max = MTU_MOST))]
+        mtu: i64,
+        /// MAC address; a locally administered one unless given.
+        mac: String,
+        /// Addresses with prefix lengths, such as `192.0.2.1/24`; from the benchmarking ranges unless given.
+        addresses: List<String>,
+        /// Whether GRO is switched on; as the kernel has it unless given (off on veth).
+        gro: bool,
+        /// Number of receive and of transmit queues; 1 unless given.
+        #[schemars(range(min = 1, max = QUEUES_MOST))]
+        queues: i64,
+        /// Ring sizes of a NIC. Not available in this version.
+        rings: RawRings,
+        /// Offloads by ethtool's name and the state wanted, such as `tso = false`.
+        offloads: Names<bool>,
+        /// CPUs that a NIC's interrupts are pinned to. Not available in this version.
+        irq_cpus: List<i64>,
+    }
+}
+
+table! {
+    /// Ring sizes in descriptors.
+    struct RawRings("ring sizes") needs [] {
+        /// Receive descriptors.
+        rx: i64,
+        /// Transmit descriptors.
+        tx: i64,
+    }
+}
+
+table! {
+    /// What joins ports.
+    struct RawLink("a link") needs ["kind", "ends"] {
+        /// What the link is.
+        kind: LinkWord,
+        /// The ports joined, `node:port` each: two, or for a bridge two and more.
+        ends: List<PortText>,
+        /// MTU in bytes of the link's ports; 1500 unless given.
+        #[schemars(range(min = MTU_LEAST, max = MTU_MOST))]
+        mtu: i64,
+        /// What a cable asks of its NICs: requirements only.
+        nic: RawNic,
+    }
+}
+
+/// What a link is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LinkWord {
+    Veth,
+    Cable,
+    Bridge,
+}
+
+words! {
+    /// `veth`: a veth pair; `cable`: two physical ports, or a veth pair where the host has none;
+    /// `bridge`: a Linux bridge with a veth pair to each end.
+    LinkWord as "LinkKind", "link kind": {
+        "veth" => LinkWord::Veth,
+        "cable" => LinkWord::Cable,
+        "bridge" => LinkWord::Bridge,
+    } later {}
+}
+
+table! {
+    /// What a cable asks of its NICs. What is machine-specific stands in the host's inventory, not here.
+    struct RawNic("NIC requirements") needs [] {
+        /// Driver name, such as `i40e`.
+        driver: String,
+        /// PCI address, such as `0000:03:00.0`.
+        pci: String,
+        /// A label of the host's inventory.
+        label: String,
+        /// Least link speed in Mbit/s.
+        #[schemars(range(min = 1))]
+        speed: i64,
+    }
+}
+
+table! {
+    /// An XDP program and where it is attached.
+    struct RawProgram("a program") needs ["attach"] {
+        /// A built-in program; or give `object`.
+        builtin: Builtin,
+        /// An ELF object file, relative to this file.
+        object: String,
+        /// The program in the object; needed where it has several.
+        program: String,
+        /// The ports that it is attached to.
+        attach: List<PortText>,
+        /// The mode that it is always attached in; else the scenario's, and native for `up`.
+        mode: XdpMode,
+        /// Map contents by the map's name. A built-in that redirects takes its targets from `tx_ports`.
+        maps: Names<RawValue>,
+        /// Overrides of an object's global data, by symbol name.
+        globals: Names<RawValue>,
+        /// The program on a devmap's way out: `pass` or `drop` for a built-in, else a program of the object.
+        egress: String,
+        /// Options of the built-ins.
+        options: RawOptions,
+    }
+}
+
+table! {
+    /// What stands in for a program in one scenario, attached where that is.
+    struct RawBody("what stands in for a program") needs [] {
+        /// A built-in program; or give `object`.
+        builtin: Builtin,
+        /// An ELF object file, relative to this file.
+        object: String,
+        /// The program in the object; needed where it has several.
+        program: String,
+        /// Map contents by the map's name. A built-in that redirects takes its targets from `tx_ports`.
+        maps: Names<RawValue>,
+        /// Overrides of an object's global data, by symbol name.
+        globals: Names<RawValue>,
+        /// The program on a devmap's way out: `pass` or `drop` for a built-in, else a program of the object.
+        egress: String,
+        /// Options of the built-ins.
+        options: RawOptions,
+    }
+}
+
+words! {
+    /// A built-in program.
+    Builtin as "Builtin", "built-in program": {
+        "drop" => Builtin::Drop,
+        "pass" => Builtin::Pass,
+        "tx" => Builtin::Tx,
+        "redirect_map" => Builtin::RedirectMap,
+        "broadcast" => Builtin::Broadcast,
+        "sink" => Builtin::Sink,
+    } later {
+        "dispatcher" => "use `drop`, attached to as many ports as you want programs",
+        "cpumap" => "use an object of your own with a cpumap",
+        "traits" => "use an object of your own that writes metadata",
+        "flow" => "use `redirect_map`, which spreads flows over its targets",
+        "xsk" => "use `sink`, or an object of your own with an xskmap",
+        "source" => "leave it out: the engine `live` loads it by itself",
+        "watch" => "leave it out: every run watches the tracepoints by itself",
+    }
+}
+
+words! {
+    /// How a program is attached: in the driver (`native`) or in the stack (`generic`).
+    XdpMode as "Mode", "mode": {
+        "native" => XdpMode::Native,
+        "generic" => XdpMode::Generic,
+    } later {
+        "offload" => "use `native`; programs on the NIC itself are not supported",
+    }
+}
+
+table! {
+    /// Options of the built-in programs.
+    struct RawOptions("options") needs [] {
+        /// What drop, pass and tx do with the frame's bytes before their verdict; nothing unless given.
+        touch: Touch,
+        /// The kind of devmap that `redirect_map` and `broadcast` use; `devmap` unless given.
+        map: DevMapKind,
+        /// The devmap's size; as many slots as targets unless given.
+        #[schemars(range(min = 1, max = ENTRIES_MOST))]
+        max_entries: i64,
+        /// Whether broadcast leaves out the port that the frame came in by.
+        exclude_ingress: bool,
+    }
+}
+
+words! {
+    /// What a program does with the frame's bytes.
+    Touch as "Touch", "touch level": {
+        "none" => Touch::None,
+        "read" => Touch::Read,
+        "swap-macs" => Touch::SwapMacs,
+    } later {}
+}
+
+words! {
+    /// The devmap's kind.
+    DevMapKind as "DevMapKind", "map kind": {
+        "devmap" => DevMapKind::Devmap,
+        "devmap_hash" => DevMapKind::DevmapHash,
+    } later {}
+}
+
+table! {
+    /// Traffic, an expectation, and perhaps a performance threshold.
+    struct RawScenario("a scenario") needs ["name", "traffic", "expect"] {
+        /// The scenario's name, unique in the file.
+        name: String,
+        /// The modes that it is run in; `native` unless given.
+        modes: List<XdpMode>,
+        /// What stands in for programs of the file, by their names.
+        programs: Names<RawBody>,
+        /// What is sent.
+        traffic: RawTraffic,
+        /// What must happen to it.
+        expect: RawExpect,
+        /// Thresholds. Without it nothing is priced.
+        perf: RawPerf,
+    }
+}
+
+table! {
+    /// What is sent.
+    struct RawTraffic("traffic") needs ["from"] {
+        /// The port that sends, `node:port`.
+        from: PortText,
+        /// What sends; `live` unless given.
+        engine: EngineWord,
+        /// IP version, 4 or 6; 4 unless given.
+        #[schemars(extend("enum" = [4, 6]))]
+        ip: i64,
+        /// Number of flows, taken in turn; 1 unless given.
+        #[schemars(range(min = 1, max = FLOWS_MOST))]
+        flows: i64,
+        /// Frame size with the 4-byte FCS: 64 is 60 bytes in memory. The smallest that fits unless given.
+        #[schemars(range(min = FRAME_LEAST, max = FRAME_MOST))]
+        frame_bytes: i64,
+        /// How many frames; or give `duration`.
+        #[schemars(range(min = 1))]
+        frames: i64,
+        /// How long, such as `2s` or `500ms`; or give `frames`.
+        duration: String,
+        /// Frames a batch of the engine `live`; 64 unless given.
+        #[schemars(range(min = 1, max = BATCH_MOST))]
+        batch: i64,
+    }
+}
+
+/// What sends frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EngineWord {
+    Live,
+    Packet,
+}
+
+words! {
+    /// `live`: the rate engine (live frames of BPF_PROG_RUN); `packet`: single frames through AF_PACKET.
+    EngineWord as "Engine", "engine": {
+        "live" => EngineWord::Live,
+        "packet" => EngineWord::Packet,
+    } later {
+        "xsk" => "use `live`, which is the faster one on veth",
+        "pktgen" => "use `live`",
+    }
+}
+
+table! {
+    /// What must happen to the frames.
+    struct RawExpect("expectations") needs [] {
+        /// Ports at which the frames arrive.
+        deliver: List<PortText>,
+        /// Ports whose program drops every frame that arrives.
+        drop: List<PortText>,
+        /// Frames that may be lost, at most; 0 unless given.
+        #[schemars(range(min = 0))]
+        lost: i64,
+        /// Clones that must be made in all, exactly; not checked unless given.
+        #[schemars(range(min = 0))]
+        clones: i64,
+    }
+}
+
+table! {
+    /// Performance thresholds.
+    struct RawPerf("thresholds") needs [] {
+        /// Least rate in million packets a second, by the receiving port's driver.
+        min_mpps: Names<f64>,
+        /// Most nanoseconds a packet over the accepted baseline. Not available in this version.
+        budget_ns: f64,
+        /// Most cost as a multiple of another scenario's, in the same mode and run.
+        max_ratio: RawRatio,
+    }
+}
+
+table! {
+    /// A bound on the cost as a multiple of another scenario's.
+    struct RawRatio("a ratio") needs ["of", "value"] {
+        /// The other scenario's name.
+        of: String,
+        /// The largest ratio allowed.
+        value: f64,
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests that need no privilege: what is read, checked and rendered, without a kernel object.
+
+mod topology;
