@@ -8,7 +8,7 @@ use std::{
     path::PathBuf,
 };
 
-use super::{HostError, paths};
+use super::{HostError, netns, paths};
 
 const PRICING: &str = "pricing.lock";
 const NETNS: &str = "netns.lock";
@@ -16,7 +16,15 @@ const NETNS: &str = "netns.lock";
 /// A lock that is held.
 #[derive(Debug)]
 pub struct HostLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for HostLock {
+    fn drop(&mut self) {
+        // Unlocked first: nothing is tidied away while anyone holds a lock.
+        let _ = self.file.unlock();
+        tidy();
+    }
 }
 
 impl HostLock {
@@ -61,6 +69,7 @@ pub(super) fn tidy() {
     let labs = fs::read_dir(paths::run_dir()).is_ok_and(|dir| dir.flatten().any(|entry| entry.file_name() != ".locks"));
     if held.is_some() && !labs {
         // Whoever locks one of these at this moment finds, once it has the lock, that its file is gone, and tries again.
+        netns::tidy_folder();
         let _ = fs::remove_file(path(PRICING));
         let _ = fs::remove_file(path(NETNS));
         let _ = fs::remove_dir(paths::run_dir().join(".locks"));
@@ -88,7 +97,7 @@ fn acquire(
         // A lock on a file that was removed meanwhile is nobody's lock.
         let same = fs::metadata(path(name)).is_ok_and(|now| file.metadata().is_ok_and(|mine| mine.ino() == now.ino()));
         if same {
-            return Ok(HostLock { _file: file });
+            return Ok(HostLock { file });
         }
     }
 }

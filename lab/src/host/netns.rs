@@ -10,12 +10,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nix::sched::{CloneFlags, setns, unshare};
+use nix::{
+    mount::{MntFlags, umount2},
+    sched::{CloneFlags, setns, unshare},
+};
 
-use super::{HostError, lock::HostLock, thread::Inside};
+use super::{HostError, lock::HostLock, paths, thread::Inside};
 
 /// Where named namespaces stand, as `ip netns` has it.
 const NAMED: &str = "/run/netns";
+/// The file that says that a lab made the folder's mount.
+const FOLDER_NOTE: &str = "netns-folder";
 
 /// A network namespace, alive as long as this is.
 #[derive(Debug)]
@@ -56,6 +61,7 @@ impl Netns {
         }
         // netns-rs mounts the folder on its first use, and two first uses at once stack their mounts.
         let guard = HostLock::netns()?;
+        note_folder()?;
         let failed = |source| HostError::Namespace { operation: "make", name: name.to_owned(), source };
         // It makes the namespace on a thread of its own and enters none on ours.
         netns_rs::NetNs::new(name).map_err(failed)?;
@@ -124,6 +130,33 @@ impl Netns {
 impl AsFd for Netns {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+}
+
+/// The folder's mount is noted where it is this lab that makes it, so that it can go again with the last one.
+fn note_folder() -> Result<(), HostError> {
+    let note = paths::run_dir().join(".locks").join(FOLDER_NOTE);
+    if note.exists() || is_mounted() {
+        return Ok(());
+    }
+    fs::write(&note, "").map_err(|source| HostError::File { operation: "write", path: note, source })
+}
+
+/// Whether the folder of named namespaces is a mount.
+fn is_mounted() -> bool {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    mounts.lines().any(|line| line.split(' ').nth(1) == Some(NAMED))
+}
+
+/// Takes away the folder's mount, where a lab made it and no namespace is left in it. Its own trouble is nobody's: a
+/// folder that is in use stays.
+pub(super) fn tidy_folder() {
+    let note = paths::run_dir().join(".locks").join(FOLDER_NOTE);
+    if note.exists() && fs::read_dir(NAMED).is_ok_and(|mut dir| dir.next().is_none()) {
+        // Not lazily: the kernel refuses while anything is mounted in there.
+        let _ = umount2(NAMED, MntFlags::empty());
+        let _ = fs::remove_dir(NAMED);
+        let _ = fs::remove_file(&note);
     }
 }
 

@@ -24,6 +24,7 @@ pub(super) struct Offsets {
     pub(super) skb_iif: u32,
     pub(super) skb_data_len: u32,
     pub(super) skb_head: u32,
+    pub(super) skb_data: u32,
     pub(super) skb_tail: u32,
 }
 
@@ -68,6 +69,7 @@ impl KernelReasons {
             skb_iif: offset("sk_buff", &["skb_iif"])?,
             skb_data_len: offset("sk_buff", &["data_len"])?,
             skb_head: offset("sk_buff", &["head"])?,
+            skb_data: offset("sk_buff", &["data"])?,
             skb_tail: offset("sk_buff", &["tail"])?,
         };
         let prefix = "SKB_DROP_REASON_";

@@ -88,6 +88,7 @@ impl Watch {
                 ("SKB_IIF", &at(offsets.skb_iif)),
                 ("SKB_DATA_LEN", &at(offsets.skb_data_len)),
                 ("SKB_HEAD", &at(offsets.skb_head)),
+                ("SKB_DATA", &at(offsets.skb_data)),
                 ("SKB_TAIL", &at(offsets.skb_tail)),
             ],
         )?;

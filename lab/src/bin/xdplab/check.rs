@@ -115,7 +115,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
 
 fn problems(diagnostics: &Diagnostics) -> Vec<Problem> {
     let problem = |item: &topology::Diagnostic| {
-        let (line, column) = diagnostics.place(item);
+        let (line, column) = diagnostics.line_column(&item.span);
         Problem { line, column, message: item.message.clone(), fix: item.help.clone() }
     };
     diagnostics.items.iter().map(problem).collect()

@@ -105,7 +105,7 @@ pub(crate) fn render(diagnostics: &Diagnostics) -> String {
             severity: Some(Severity::Error),
             help: item.help.clone(),
             url: None,
-            labels: Some(vec![LabeledSpan::at(item.span.clone(), item.label.clone().unwrap_or_default())]),
+            labels: Some(vec![LabeledSpan::at(item.span.clone(), item.label.clone())]),
         };
         let source = NamedSource::new(diagnostics.path.display().to_string(), diagnostics.text.clone());
         let report = Report::new(diagnostic).with_source_code(source);
