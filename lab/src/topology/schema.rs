@@ -181,6 +181,18 @@ table! {
     }
 }
 
+/// A built-in's name in the file.
+pub(crate) fn builtin_name(builtin: Builtin) -> &'static str {
+    match builtin {
+        Builtin::Drop => "drop",
+        Builtin::Pass => "pass",
+        Builtin::Tx => "tx",
+        Builtin::RedirectMap => "redirect_map",
+        Builtin::Broadcast => "broadcast",
+        Builtin::Sink => "sink",
+    }
+}
+
 words! {
     /// A built-in program.
     Builtin as "Builtin", "built-in program": {

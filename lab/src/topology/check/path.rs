@@ -1,9 +1,10 @@
 //! What can't hold for any run of a scenario: its frames' path against what it expects.
 
-use super::{Checker, programs::builtin_name, scenarios::ETHERNET};
+use super::{Checker, scenarios::ETHERNET};
 use crate::topology::{
     diagnostic::{Diagnostic, Span},
     model::{Amount, Builtin, PortId, ProgramSource, Scenario},
+    schema::builtin_name,
     spans::ScenarioSpans,
     walk::Walk,
 };
@@ -23,7 +24,7 @@ impl Checker<'_> {
         }
         let mut walk = self.draft.walk(scenario);
         // Where a link or a program was reported, frames may well get further than the draft knows.
-        walk.opaque |= !self.net_is_whole
+        walk.opaque |= !self.paths_are_whole
             || walk.programs.iter().any(|id| {
                 let replaced = scenario.programs.iter().any(|(program, _)| program == id);
                 !replaced && !self.sound[id.0]
@@ -141,7 +142,7 @@ impl Checker<'_> {
             return;
         }
         let Some((id, program)) = self.draft.program_at(port) else {
-            if !deliver && self.net_is_whole {
+            if !deliver && self.paths_are_whole {
                 self.report_fit(
                     Diagnostic::error(span.clone(), format!("no program at `{name}` could drop a frame"))
                         .label("no program here")

@@ -11,7 +11,7 @@ use crate::{
             Touch,
         },
         read::{At, Field, Names, RawValue},
-        schema::{ENTRIES_MOST, RawBody, RawOptions, RawProgram},
+        schema::{ENTRIES_MOST, RawBody, RawOptions, RawProgram, builtin_name},
         spans::ProgramSpans,
         suggest,
     },
@@ -60,18 +60,6 @@ fn no_options() -> Options {
     Options { touch: Touch::None, map: DevMapKind::Devmap, max_entries: None, exclude_ingress: false }
 }
 
-/// A built-in's name in the file.
-pub(super) fn builtin_name(builtin: Builtin) -> &'static str {
-    match builtin {
-        Builtin::Drop => "drop",
-        Builtin::Pass => "pass",
-        Builtin::Tx => "tx",
-        Builtin::RedirectMap => "redirect_map",
-        Builtin::Broadcast => "broadcast",
-        Builtin::Sink => "sink",
-    }
-}
-
 fn redirects(builtin: Builtin) -> bool {
     matches!(builtin, Builtin::RedirectMap | Builtin::Broadcast)
 }
@@ -81,12 +69,14 @@ impl<'a> Checker<'a> {
     pub(super) fn check_programs(&mut self) {
         let mut attached: BTreeMap<PortId, (&'a str, Span)> = BTreeMap::new();
         let raw = self.raw;
+        self.paths_are_whole &= !raw.programs.is_bad();
         for (name, value) in raw.programs.given().map(|names| names.value.entries.as_slice()).unwrap_or_default() {
             self.check_name("program", name);
             let id = ProgramId(self.draft.programs.len());
             self.programs.insert(&name.value, id);
             let Some(At { value: raw, span }) = value.given() else {
                 self.sound.push(false);
+                self.paths_are_whole = false;
                 self.draft.spans.programs.push(ProgramSpans::default());
                 self.draft.programs.push(Program {
                     name: name.value.clone(),
@@ -97,6 +87,9 @@ impl<'a> Checker<'a> {
                 continue;
             };
             let attach = self.ports(&raw.attach);
+            let named = raw.attach.given().map(|list| list.value.items.len());
+            self.paths_are_whole &=
+                named == Some(attach.len()) && !raw.attach.given().is_some_and(|list| list.value.bad);
             if raw.attach.given().is_some_and(|list| list.value.items.is_empty() && !list.value.bad) {
                 let at = raw.attach.given().map_or_else(|| span.clone(), |list| list.span.clone());
                 self.report(

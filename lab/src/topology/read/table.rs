@@ -83,7 +83,7 @@ macro_rules! words {
                         )
                         .label("not one of the words that stand here")
                         .maybe_help($crate::topology::suggest::did_you_mean(
-                            text, "known here are", [$($word),*],
+                            text, "use one of", [$($word),*],
                         )),
                     ),
                 }
