@@ -4,11 +4,14 @@
 //! follows from it: a name that was reported still counts as known.
 
 mod address;
+mod native;
 mod net;
 mod path;
 mod perf;
 mod programs;
 mod scenarios;
+mod targets;
+mod traffic;
 mod values;
 
 use std::{

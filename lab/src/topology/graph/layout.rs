@@ -141,7 +141,7 @@ pub(super) fn layout(topology: &Topology) -> Layout {
         let side = usize::from(columns[there] >= columns[here]);
         let row = port.and_then(|port| frame.sides[side].iter().position(|row| row.port == port));
         let y = match row {
-            Some(row) => frame.row_y(row),
+            Some(row) => frame.row_y(side, row),
             None => frame.y + frame.height / 2.0,
         };
         (frame.x + if side == 1 { frame.width } else { 0.0 }, y)
@@ -159,9 +159,10 @@ pub(super) fn layout(topology: &Topology) -> Layout {
 }
 
 impl Frame {
-    /// Middle of a row, in pixels from the top.
-    pub(super) fn row_y(&self, row: usize) -> f64 {
-        self.y + ROW * (row as f64 + 1.5) + 7.0
+    /// Middle of a row, in pixels from the top. The shorter side stands in the middle of the longer one.
+    pub(super) fn row_y(&self, side: usize, row: usize) -> f64 {
+        let rows = self.sides[0].len().max(self.sides[1].len()) - self.sides[side].len();
+        self.y + ROW * (row as f64 + rows as f64 / 2.0 + 1.5) + 7.0
     }
 }
 

@@ -88,7 +88,7 @@ fn draw_frame(out: &mut String, frame: &Frame) {
             _ => (frame.x + frame.width, frame.x + frame.width - 10.0, "end"),
         };
         for (index, row) in rows.iter().enumerate() {
-            let y = frame.row_y(index);
+            let y = frame.row_y(side, index);
             let program = row
                 .program
                 .as_ref()
