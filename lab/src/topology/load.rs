@@ -134,9 +134,11 @@ fn syntax_error(error: &toml_spanner::Error) -> Diagnostic {
         ErrorKind::UnquotedString => named("a text needs quotes").help("write it as \"…\""),
         ErrorKind::UnterminatedString(_) => named("this text has no closing quote"),
         ErrorKind::UnexpectedEof => named("the file ends in the middle of something"),
-        ErrorKind::MissingArrayComma => named("a comma is missing between two elements of a list"),
+        ErrorKind::MissingArrayComma => named("a comma or a closing bracket is missing in the list before this")
+            .help("end the element before with `,`, or the list with `]`"),
         ErrorKind::UnclosedArray => named("this list is not closed").help("close it with `]`"),
-        ErrorKind::MissingInlineTableComma => named("a comma is missing between two keys of a table"),
+        ErrorKind::MissingInlineTableComma => named("a comma or a closing brace is missing in the table before this")
+            .help("end the key before with `,`, or the table with `}`"),
         ErrorKind::UnclosedInlineTable => named("this table is not closed").help("close it with `}`"),
         _ => {
             let message = error.to_string();

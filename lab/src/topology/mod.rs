@@ -10,10 +10,13 @@
 
 mod check;
 mod diagnostic;
+pub mod graph;
+mod json_schema;
 mod load;
 mod lookup;
 mod mac;
 mod model;
+pub mod preflight;
 mod read;
 mod schema;
 mod spans;
@@ -22,6 +25,7 @@ mod walk;
 
 pub use check::NATIVE_MTU_MOST;
 pub use diagnostic::{Diagnostic, Diagnostics, Related, Severity, Span};
+pub use json_schema::{json_schema, json_schema_text};
 pub use load::{LARGEST_FILE, LoadError, load, parse};
 pub use mac::Mac;
 pub use model::*;

@@ -30,7 +30,7 @@ pub(crate) type PortText = String;
 
 table! {
     /// A lab of xdplab: nodes, what joins them, XDP programs, and scenarios that say what must hold.
-    struct RawTopology("the file") needs ["name"] {
+    struct RawTopology as "Topology"("the file") needs ["name"] {
         /// The lab's name: `[a-z0-9][a-z0-9_-]{0,31}`.
         #[schemars(regex(pattern = "^[a-z0-9][a-z0-9_-]{0,31}$"))]
         name: String,
@@ -49,7 +49,7 @@ table! {
 
 table! {
     /// A node: a network namespace.
-    struct RawNode("a node") needs [] {
+    struct RawNode as "Node"("a node") needs [] {
         /// Settings of ports that need more than their link says, by the port's name.
         ports: Names<RawPort>,
     }
@@ -57,7 +57,7 @@ table! {
 
 table! {
     /// A port's own settings.
-    struct RawPort("a port") needs [] {
+    struct RawPort as "Port"("a port") needs [] {
         /// MTU in bytes; the link's unless given.
         #[schemars(range(min = MTU_LEAST, max = MTU_MOST))]
         mtu: i64,
@@ -81,7 +81,7 @@ table! {
 
 table! {
     /// Ring sizes in descriptors.
-    struct RawRings("ring sizes") needs [] {
+    struct RawRings as "Rings"("ring sizes") needs [] {
         /// Receive descriptors.
         rx: i64,
         /// Transmit descriptors.
@@ -91,7 +91,7 @@ table! {
 
 table! {
     /// What joins ports.
-    struct RawLink("a link") needs ["kind", "ends"] {
+    struct RawLink as "Link"("a link") needs ["kind", "ends"] {
         /// What the link is.
         kind: LinkWord,
         /// The ports joined, `node:port` each: two, or for a bridge two and more.
@@ -124,7 +124,7 @@ words! {
 
 table! {
     /// What a cable asks of its NICs. What is machine-specific stands in the host's inventory, not here.
-    struct RawNic("NIC requirements") needs [] {
+    struct RawNic as "Nic"("NIC requirements") needs [] {
         /// Driver name, such as `i40e`.
         driver: String,
         /// PCI address, such as `0000:03:00.0`.
@@ -139,7 +139,7 @@ table! {
 
 table! {
     /// An XDP program and where it is attached.
-    struct RawProgram("a program") needs ["attach"] {
+    struct RawProgram as "Program"("a program") needs ["attach"] {
         /// A built-in program; or give `object`.
         builtin: Builtin,
         /// An ELF object file, relative to this file.
@@ -163,7 +163,7 @@ table! {
 
 table! {
     /// What stands in for a program in one scenario, attached where that is.
-    struct RawBody("what stands in for a program") needs [] {
+    struct RawBody as "Body"("what stands in for a program") needs [] {
         /// A built-in program; or give `object`.
         builtin: Builtin,
         /// An ELF object file, relative to this file.
@@ -178,6 +178,18 @@ table! {
         egress: String,
         /// Options of the built-ins.
         options: RawOptions,
+    }
+}
+
+/// A built-in's name in the file.
+pub(crate) fn builtin_name(builtin: Builtin) -> &'static str {
+    match builtin {
+        Builtin::Drop => "drop",
+        Builtin::Pass => "pass",
+        Builtin::Tx => "tx",
+        Builtin::RedirectMap => "redirect_map",
+        Builtin::Broadcast => "broadcast",
+        Builtin::Sink => "sink",
     }
 }
 
@@ -213,7 +225,7 @@ words! {
 
 table! {
     /// Options of the built-in programs.
-    struct RawOptions("options") needs [] {
+    struct RawOptions as "Options"("options") needs [] {
         /// What drop, pass and tx do with the frame's bytes before their verdict; nothing unless given.
         touch: Touch,
         /// The kind of devmap that `redirect_map` and `broadcast` use; `devmap` unless given.
@@ -245,7 +257,7 @@ words! {
 
 table! {
     /// Traffic, an expectation, and perhaps a performance threshold.
-    struct RawScenario("a scenario") needs ["name", "traffic", "expect"] {
+    struct RawScenario as "Scenario"("a scenario") needs ["name", "traffic", "expect"] {
         /// The scenario's name, unique in the file.
         name: String,
         /// The modes that it is run in; `native` unless given.
@@ -263,7 +275,7 @@ table! {
 
 table! {
     /// What is sent.
-    struct RawTraffic("traffic") needs ["from"] {
+    struct RawTraffic as "Traffic"("traffic") needs ["from"] {
         /// The port that sends, `node:port`.
         from: PortText,
         /// What sends; `live` unless given.
@@ -308,7 +320,7 @@ words! {
 
 table! {
     /// What must happen to the frames.
-    struct RawExpect("expectations") needs [] {
+    struct RawExpect as "Expect"("expectations") needs [] {
         /// Ports at which the frames arrive.
         deliver: List<PortText>,
         /// Ports whose program drops every frame that arrives.
@@ -324,7 +336,7 @@ table! {
 
 table! {
     /// Performance thresholds.
-    struct RawPerf("thresholds") needs [] {
+    struct RawPerf as "Perf"("thresholds") needs [] {
         /// Least rate in million packets a second, by the receiving port's driver.
         min_mpps: Names<f64>,
         /// Most nanoseconds a packet over the accepted baseline. Not available in this version.
@@ -336,7 +348,7 @@ table! {
 
 table! {
     /// A bound on the cost as a multiple of another scenario's.
-    struct RawRatio("a ratio") needs ["of", "value"] {
+    struct RawRatio as "Ratio"("a ratio") needs ["of", "value"] {
         /// The other scenario's name.
         of: String,
         /// The largest ratio allowed.

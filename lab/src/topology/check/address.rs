@@ -46,6 +46,7 @@ impl<'a> Checker<'a> {
                 let kind = if mac.0 == [0; 6] { "stands for no host" } else { "is a group's, not one port's" };
                 let mut own = mac.0;
                 own[0] = own[0] & !1 | 2;
+                own[5] |= 1;
                 self.report(
                     Diagnostic::error(at.span.clone(), format!("MAC address {mac} {kind}"))
                         .label("not a port's address")

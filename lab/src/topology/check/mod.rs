@@ -4,14 +4,21 @@
 //! follows from it: a name that was reported still counts as known.
 
 mod address;
+mod native;
 mod net;
 mod path;
 mod perf;
 mod programs;
 mod scenarios;
+mod targets;
+mod traffic;
 mod values;
 
-use std::{collections::HashMap, ops::RangeInclusive, path::Path};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::RangeInclusive,
+    path::Path,
+};
 
 use super::{
     diagnostic::{Diagnostic, Span},
@@ -53,7 +60,10 @@ pub(super) fn check(raw: &RawTopology, path: &Path, text: &str, broken: bool) ->
         ports: HashMap::new(),
         programs: HashMap::new(),
         sound: Vec::new(),
-        net_is_whole: !broken,
+        paths_are_whole: !broken,
+        ends_are_read: !broken,
+        lost_ends: HashSet::new(),
+        unknown: HashSet::new(),
     };
     if let Some(name) = raw.name.given() {
         checker.check_name("lab", name);
@@ -85,8 +95,15 @@ struct Checker<'a> {
     programs: HashMap<&'a str, ProgramId>,
     /// By program: whether its body is what the file says.
     sound: Vec<bool>,
-    /// Whether every link has the ends that the file gives it.
-    net_is_whole: bool,
+    /// Whether every link has the ends, and every program the ports, that the file gives it: else frames may get
+    /// further than the draft knows.
+    paths_are_whole: bool,
+    /// Whether every end of a link could at least be read: else any unknown port may be the one that couldn't.
+    ends_are_read: bool,
+    /// Names of ports whose end was reported: the same name at another node is what was meant.
+    lost_ends: HashSet<&'a str>,
+    /// Unknown nodes and ports that were reported: one error each, however often they are named.
+    unknown: HashSet<String>,
 }
 
 impl<'a> Checker<'a> {
@@ -162,8 +179,7 @@ impl<'a> Checker<'a> {
         if let Some(entry) = self.ports.get(&(id, port)) {
             return entry.id;
         }
-        // An end that could not be read may be the one that is meant.
-        if self.net_is_whole {
+        if self.may_report_port(port) && self.unknown.insert(at.value.clone()) {
             let mut of_node: Vec<_> =
                 self.ports.keys().filter(|(node, _)| *node == id).map(|(_, port)| *port).collect();
             of_node.sort_unstable();
@@ -180,6 +196,11 @@ impl<'a> Checker<'a> {
             );
         }
         None
+    }
+
+    /// Whether a port of that name that no link ends at is an error of its own, not of an end that was reported.
+    fn may_report_port(&self, port: &str) -> bool {
+        self.ends_are_read && !self.lost_ends.contains(port)
     }
 
     /// Node and port of a text `node:port`, or `None`, reported.
@@ -204,7 +225,7 @@ impl<'a> Checker<'a> {
     fn node(&mut self, name: &str, at: &At<String>) -> Option<NodeId> {
         let id = self.nodes.get(name).copied();
         // Without any node that can be read, each name would be an error of its own.
-        if id.is_none() && !self.raw.nodes.is_bad() {
+        if id.is_none() && !self.raw.nodes.is_bad() && self.unknown.insert(name.to_owned()) {
             let mut names: Vec<_> = self.nodes.keys().copied().collect();
             names.sort_unstable();
             let help = suggest::did_you_mean(name, "the nodes are", names);

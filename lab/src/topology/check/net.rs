@@ -32,13 +32,14 @@ impl<'a> Checker<'a> {
             self.nodes.insert(&name.value, NodeId(self.draft.nodes.len()));
             self.draft.nodes.push(Node { name: name.value.clone() });
         }
-        self.net_is_whole &= !raw.nodes.is_bad() && !raw.links.is_bad();
         let links = raw.links.given().map(|links| &links.value);
-        self.net_is_whole &= links.is_none_or(|links| !links.bad);
         // Known before any is checked: an unreadable end may be what another part of the file refers to.
-        self.net_is_whole &= links.is_none_or(|links| {
-            links.items.iter().all(|link| link.value.ends.given().is_some_and(|ends| !ends.value.bad))
+        self.ends_are_read &= !raw.nodes.is_bad() && !raw.links.is_bad();
+        self.ends_are_read &= links.is_none_or(|links| {
+            let all_read = |link: &At<RawLink>| link.value.ends.given().is_some_and(|ends| !ends.value.bad);
+            !links.bad && links.items.iter().all(all_read)
         });
+        self.paths_are_whole &= self.ends_are_read;
         for link in links.map(|links| links.items.as_slice()).unwrap_or_default() {
             self.check_link(&link.value);
         }
@@ -73,9 +74,12 @@ impl<'a> Checker<'a> {
         let Some(ends) = raw.ends.given() else { return };
         let named = ends.value.items.len();
         for end in &ends.value.items {
-            match self.check_end(end, id, mtu, raw.mtu.given().map(|mtu| mtu.span.clone())) {
-                Some(port) => self.draft.links[id.0].ends.push(port),
-                None => self.net_is_whole = false,
+            let mtu_span = raw.mtu.given().map(|mtu| mtu.span.clone());
+            if let Some(port) = self.check_end(end, id, mtu, mtu_span) {
+                self.draft.links[id.0].ends.push(port);
+            } else {
+                self.paths_are_whole = false;
+                self.lost_ends.extend(end.value.split_once(':').map(|(_, port)| port));
             }
         }
         if ends.value.bad {
@@ -90,7 +94,7 @@ impl<'a> Checker<'a> {
             Some(LinkWord::Bridge) if named > BRIDGE_MOST => ("at most 1023 ends", "split it into several bridges"),
             _ => return,
         };
-        self.net_is_whole = false;
+        self.paths_are_whole = false;
         self.report(
             Diagnostic::error(ends.span.clone(), format!("this link needs {wrong}, and names {named}"))
                 .label(format!("{named} of them"))
@@ -193,7 +197,7 @@ impl<'a> Checker<'a> {
         if let Some(entry) = self.ports.get(&(node, name.value.as_str())) {
             return entry.id;
         }
-        if self.net_is_whole {
+        if self.may_report_port(&name.value) {
             let mut known: Vec<_> = self.ports.keys().filter(|(id, _)| *id == node).map(|(_, port)| *port).collect();
             known.sort_unstable();
             let help = crate::topology::suggest::nearest(&name.value, known).map_or_else(

@@ -2,34 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use super::{Checker, NATIVE_MTU_MOST, values::Targets};
+use super::{
+    Checker,
+    targets::{TARGETS, redirects},
+    values::Targets,
+};
 use crate::{
     topology::{
         diagnostic::{Diagnostic, Span},
-        model::{
-            Builtin, Datum, DevMapKind, LinkKind, Options, PortId, Program, ProgramBody, ProgramId, ProgramSource,
-            Touch,
-        },
+        model::{Builtin, Datum, DevMapKind, Options, PortId, Program, ProgramBody, ProgramId, ProgramSource, Touch},
         read::{At, Field, Names, RawValue},
-        schema::{ENTRIES_MOST, RawBody, RawOptions, RawProgram},
+        schema::{ENTRIES_MOST, RawBody, RawOptions, RawProgram, builtin_name},
         spans::ProgramSpans,
         suggest,
     },
     xdp::XdpMode,
 };
 
-/// The map from which the built-ins that redirect take their targets.
-const TARGETS: &str = "tx_ports";
-
 /// The keys that a program and its stand-in have in common.
 pub(super) struct BodyKeys<'a> {
     builtin: &'a Field<Builtin>,
     object: &'a Field<String>,
     program: &'a Field<String>,
-    maps: &'a Field<Names<RawValue>>,
+    pub(super) maps: &'a Field<Names<RawValue>>,
     globals: &'a Field<Names<RawValue>>,
     egress: &'a Field<String>,
-    options: &'a Field<RawOptions>,
+    pub(super) options: &'a Field<RawOptions>,
 }
 
 macro_rules! body_keys {
@@ -60,33 +58,19 @@ fn no_options() -> Options {
     Options { touch: Touch::None, map: DevMapKind::Devmap, max_entries: None, exclude_ingress: false }
 }
 
-/// A built-in's name in the file.
-pub(super) fn builtin_name(builtin: Builtin) -> &'static str {
-    match builtin {
-        Builtin::Drop => "drop",
-        Builtin::Pass => "pass",
-        Builtin::Tx => "tx",
-        Builtin::RedirectMap => "redirect_map",
-        Builtin::Broadcast => "broadcast",
-        Builtin::Sink => "sink",
-    }
-}
-
-fn redirects(builtin: Builtin) -> bool {
-    matches!(builtin, Builtin::RedirectMap | Builtin::Broadcast)
-}
-
 impl<'a> Checker<'a> {
     /// Checks all programs.
     pub(super) fn check_programs(&mut self) {
         let mut attached: BTreeMap<PortId, (&'a str, Span)> = BTreeMap::new();
         let raw = self.raw;
+        self.paths_are_whole &= !raw.programs.is_bad();
         for (name, value) in raw.programs.given().map(|names| names.value.entries.as_slice()).unwrap_or_default() {
             self.check_name("program", name);
             let id = ProgramId(self.draft.programs.len());
             self.programs.insert(&name.value, id);
             let Some(At { value: raw, span }) = value.given() else {
                 self.sound.push(false);
+                self.paths_are_whole = false;
                 self.draft.spans.programs.push(ProgramSpans::default());
                 self.draft.programs.push(Program {
                     name: name.value.clone(),
@@ -97,6 +81,9 @@ impl<'a> Checker<'a> {
                 continue;
             };
             let attach = self.ports(&raw.attach);
+            let named = raw.attach.given().map(|list| list.value.items.len());
+            self.paths_are_whole &=
+                named == Some(attach.len()) && !raw.attach.given().is_some_and(|list| list.value.bad);
             if raw.attach.given().is_some_and(|list| list.value.items.is_empty() && !list.value.bad) {
                 let at = raw.attach.given().map_or_else(|| span.clone(), |list| list.span.clone());
                 self.report(
@@ -138,54 +125,6 @@ impl<'a> Checker<'a> {
                 targets,
             });
             self.draft.programs.push(Program { name: name.value.clone(), attach: ports, mode, body });
-        }
-    }
-
-    /// What the kernel asks of a veth end to which a native program is attached.
-    fn check_native(&mut self, port: PortId, span: &Span, program: &str, is_object: bool) {
-        let here = self.draft.ports[port.0].clone();
-        let link = &self.draft.links[here.link.0];
-        let name = self.draft.port_name(port);
-        // An end of a bridge has its peer in the bridge's own namespace, with the link's MTU and one queue.
-        let (peer_name, peer_mtu, peer_queues, mtu_span) = match self.draft.peer(port) {
-            Some(peer) => {
-                let there = &self.draft.ports[peer.0];
-                (self.draft.port_name(peer), there.mtu, there.queues, self.draft.spans.mtu[peer.0].clone())
-            }
-            None if link.kind == LinkKind::Bridge => {
-                ("the bridge".to_owned(), link.mtu, 1, self.draft.spans.mtu[port.0].clone())
-            }
-            None => return,
-        };
-        // An object may declare fragments, which lift the limit: only a warning there.
-        if peer_mtu > NATIVE_MTU_MOST && !is_object {
-            let at = mtu_span.unwrap_or_else(|| span.clone());
-            self.report_fit(
-                Diagnostic::error(
-                    at,
-                    format!(
-                        "an MTU of {peer_mtu} at `{peer_name}` is too large for the native program `{program}` at the \
-                         other end, `{name}`"
-                    ),
-                )
-                .label(format!("more than {NATIVE_MTU_MOST}"))
-                .related(span.clone(), format!("`{program}` is attached here"))
-                .help(format!("set the MTU to {NATIVE_MTU_MOST} or less, or give `{program}` mode = \"generic\"")),
-            );
-        }
-        if peer_queues > here.queues {
-            self.report_fit(
-                Diagnostic::error(
-                    span.clone(),
-                    format!(
-                        "native program `{program}` can't be attached to `{name}`: `{peer_name}` sends on {peer_queues} \
-                         queues, and `{name}` receives on {}",
-                        here.queues
-                    ),
-                )
-                .label("too few queues here")
-                .help(format!("set queues = {peer_queues} for `{name}`, or fewer for `{peer_name}`")),
-            );
         }
     }
 
@@ -324,36 +263,6 @@ impl<'a> Checker<'a> {
         globals
     }
 
-    /// An ifindex means something in its own node only.
-    fn check_same_node(&mut self, target: PortId, span: &Span, name: &str, attach: &[PortId]) {
-        let node_of = |port: PortId| self.draft.ports[port.0].node;
-        let Some(here) = attach.iter().copied().find(|port| node_of(*port) != node_of(target)) else { return };
-        let node_name = |port: PortId| &self.draft.nodes[node_of(port).0].name;
-        // What was meant is mostly the port of its own node that leads there.
-        let leads = self.draft.peers(target).find(|peer| node_of(*peer) == node_of(here));
-        let help = leads.map_or_else(
-            || {
-                let ports = (0..self.draft.ports.len()).map(PortId).filter(|port| node_of(*port) == node_of(here));
-                let names: Vec<_> = ports.map(|port| format!("`{}`", self.draft.port_name(port))).collect();
-                format!("redirect to a port of `{}`: {}", node_name(here), names.join(", "))
-            },
-            |port| format!("redirect to the port that leads there: `{}`", self.draft.port_name(port)),
-        );
-        let diagnostic = Diagnostic::error(
-            span.clone(),
-            format!(
-                "`{name}` runs in node `{}` (at `{}`) and can't reach `{}`, which is in node `{}`",
-                node_name(here),
-                self.draft.port_name(here),
-                self.draft.port_name(target),
-                node_name(target),
-            ),
-        )
-        .label("in another node")
-        .help(help);
-        self.report_fit(diagnostic);
-    }
-
     fn check_options(&mut self, keys: &BodyKeys<'a>, builtin: Option<Builtin>) -> Options {
         let Some(raw) = keys.options.given() else { return no_options() };
         if keys.object.given().is_some() && keys.builtin.is_absent() {
@@ -411,7 +320,7 @@ impl<'a> Checker<'a> {
             } else if !matches!(egress.value.as_str(), "pass" | "drop") {
                 Some((
                     format!("unknown egress program `{}`", egress.value),
-                    suggest::did_you_mean(&egress.value, "of a built-in it is", ["pass", "drop"]).unwrap_or_default(),
+                    suggest::did_you_mean(&egress.value, "use one of", ["pass", "drop"]).unwrap_or_default(),
                 ))
             } else {
                 None
@@ -422,94 +331,5 @@ impl<'a> Checker<'a> {
             }
         }
         Some(egress.value.clone())
-    }
-
-    /// Targets of a built-in that redirects.
-    fn check_targets(
-        &mut self,
-        keys: &BodyKeys<'a>,
-        builtin: Builtin,
-        span: &Span,
-        targets: &Targets,
-        max_entries: Option<u32>,
-    ) {
-        let map = keys.maps.given().and_then(|names| {
-            names.value.entries.iter().find(|(name, _)| name.value == TARGETS).map(|(_, value)| value)
-        });
-        if map.is_some_and(Field::is_bad) || keys.maps.is_bad() {
-            return;
-        }
-        let builtin_word = builtin_name(builtin);
-        let values = map.and_then(Field::given);
-        let listed = match values.map(|at| &at.value) {
-            None => 0,
-            Some(RawValue::List(list)) => list.len(),
-            Some(RawValue::Table(table)) => table.len(),
-            // Reported as no list.
-            Some(_) => return,
-        };
-        if listed == 0 {
-            let at = values.map_or_else(|| span.clone(), |at| at.span.clone());
-            self.report_fit(
-                Diagnostic::error(at, format!("`{builtin_word}` has no targets"))
-                    .label("no `maps.tx_ports`")
-                    .help("name the ports to redirect to: maps.tx_ports = [\"dut:out0\"]"),
-            );
-            return;
-        }
-        let Some(values) = values else { return };
-        self.check_target_kinds(values, builtin_word, max_entries.unwrap_or(listed as u32));
-        if targets.len() != listed {
-            return;
-        }
-        if builtin == Builtin::Broadcast && listed < 2 {
-            self.report(
-                Diagnostic::error(values.span.clone(), "a broadcast to one target never clones")
-                    .label("one target")
-                    .help("name two or more, or use the built-in `redirect_map`"),
-            );
-        }
-        if let Some(size) = max_entries.filter(|size| listed > *size as usize) {
-            let at = keys.options.given().and_then(|options| options.value.max_entries.given());
-            let mut diagnostic =
-                Diagnostic::error(values.span.clone(), format!("{listed} targets don't fit a map of {size} entries"))
-                    .label(format!("{listed} targets"))
-                    .help(format!("set max-entries = {listed}, or leave it out"));
-            if let Some(at) = at {
-                diagnostic = diagnostic.related(at.span.clone(), "the map's size");
-            }
-            self.report(diagnostic);
-        }
-    }
-
-    /// A built-in's devmap takes ports, by slot.
-    fn check_target_kinds(&mut self, values: &At<RawValue>, builtin: &str, size: u32) {
-        let mut wrong = Vec::new();
-        let not_port = |value: &RawValue| !matches!(value, RawValue::Text(_));
-        match &values.value {
-            RawValue::List(list) => {
-                wrong.extend(list.iter().filter(|at| not_port(&at.value)).map(|at| (at.span.clone(), "not a port")));
-            }
-            RawValue::Table(table) => {
-                for (key, value) in table {
-                    if !key.value.parse::<u32>().is_ok_and(|slot| slot < size) {
-                        wrong.push((key.span.clone(), "not a slot of this map"));
-                    }
-                    if not_port(&value.value) {
-                        wrong.push((value.span.clone(), "not a port"));
-                    }
-                }
-            }
-            _ => {}
-        }
-        for (span, label) in wrong {
-            self.report(
-                Diagnostic::error(span, format!("the devmap of `{builtin}` takes ports by slot number"))
-                    .label(label)
-                    .help(format!(
-                        "write maps.{TARGETS} = [\"dut:out0\"], or {{ 0 = \"dut:out0\" }} with slots below {size}"
-                    )),
-            );
-        }
     }
 }

@@ -114,6 +114,8 @@ impl Reader {
             && !what.contains("text")
         {
             diagnostic = diagnostic.help(format!("leave the quotes out: {text}"));
+        } else if let (Some(text), "a list") = (item.as_str(), what) {
+            diagnostic = diagnostic.help(format!("put it in brackets: [\"{text}\"]"));
         }
         self.found.push(diagnostic);
     }

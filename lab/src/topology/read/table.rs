@@ -13,17 +13,18 @@ pub(crate) fn needs(keys: &'static [&'static str]) -> &'static [&'static str] {
 
 /// Defines a table of the file: a struct whose keys are [`Field`](super::Field)s, named in kebab case.
 ///
-/// The text in parentheses says what the table is, as error messages put it; `needs` lists the keys that must be there.
+/// The first text names the table in the JSON Schema; the one in parentheses says what it is, as error messages put it;
+/// `needs` lists the keys that must be there.
 macro_rules! table {
     (
         $(#[$meta:meta])*
-        struct $name:ident($what:literal) needs [$($need:literal),*] {
+        struct $name:ident as $title:tt($what:literal) needs [$($need:literal),*] {
             $($(#[$field_meta:meta])* $field:ident: $type:ty,)*
         }
     ) => {
         $(#[$meta])*
         #[derive(Debug, Default, schemars::JsonSchema)]
-        #[schemars(rename_all = "kebab-case", deny_unknown_fields, default)]
+        #[schemars(rename = $title, rename_all = "kebab-case", deny_unknown_fields, default)]
         #[schemars(extend("required" = $crate::topology::read::needs(&[$($need),*])))]
         pub(crate) struct $name {
             $($(#[$field_meta])* pub(crate) $field: $crate::topology::read::Field<$type>,)*
@@ -83,7 +84,7 @@ macro_rules! words {
                         )
                         .label("not one of the words that stand here")
                         .maybe_help($crate::topology::suggest::did_you_mean(
-                            text, "known here are", [$($word),*],
+                            text, "use one of", [$($word),*],
                         )),
                     ),
                 }
