@@ -72,8 +72,6 @@ fn check(text: &str) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
-
     #[test]
     fn a_mutated_file_never_panics_and_its_errors_lie_in_it(
         file in 0..SOUND.len(),
@@ -92,4 +90,15 @@ proptest! {
     fn any_text_is_survived(text in "(\\PC|\n){0,300}") {
         check(&text)?;
     }
+}
+
+#[test]
+fn deep_nesting_is_refused_and_not_followed_down_the_stack() {
+    for (open, close) in [("[", "]"), ("{ a = ", " }")] {
+        let text =
+            format!("name = \"deep\"\n[programs.x]\nmaps.m = {}{}\n", open.repeat(100_000), close.repeat(100_000));
+        assert!(parse(Path::new("lab.toml"), &text).is_err());
+    }
+    let dotted = format!("name = \"deep\"\n{}a = 1\n", "a.".repeat(100_000));
+    assert!(parse(Path::new("lab.toml"), &dotted).is_err());
 }
