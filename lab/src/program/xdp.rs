@@ -133,7 +133,8 @@ impl XdpProgram {
     pub fn run_once(&self, frame: &[u8]) -> Result<(u32, Vec<u8>), ProgramError> {
         let mut after = vec![0; frame.len() + 256];
         let options = TestRunOptions { data_in: Some(frame), data_out: Some(&mut after), ..TestRunOptions::new() };
-        let result = self.xdp().test_run(options).map_err(|e| ProgramError::system("run a program", io::Error::other(e)))?;
+        let result =
+            self.xdp().test_run(options).map_err(|e| ProgramError::system("run a program", io::Error::other(e)))?;
         after.truncate(result.data_size_out as usize);
         Ok((result.return_value, after))
     }

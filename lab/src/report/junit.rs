@@ -1,4 +1,4 @@
-//! Reports as JUnit XML: one suite a lab, one case a scenario and mode.
+//! Reports as `JUnit` XML: one suite a lab, one case a scenario and mode.
 
 use quick_junit::{NonSuccessKind, Report as Xml, TestCase, TestCaseStatus, TestSuite};
 

@@ -17,7 +17,7 @@ pub fn markdown(report: &Report) -> String {
     md += "\n| scenario | mode | verdict | offered | lost | clones | ns/packet | Mpps |\n|---|---|---|--:|--:|--:|--:|--:|\n";
     for s in &report.scenarios {
         let (ns, rate) = s.cost.as_ref().map_or_else(Default::default, |cost| (nanoseconds(cost), mpps(cost)));
-        let [offered, lost, clones] = [s.ledger.offered, s.ledger.lost(), s.clones].map(|n| thousands(n));
+        let [offered, lost, clones] = [s.ledger.offered, s.ledger.lost(), s.clones].map(thousands);
         md += &format!(
             "| {} | {} | {} | {offered} | {lost} | {clones} | {ns} | {rate} |\n",
             cell(&s.name),

@@ -45,7 +45,7 @@ impl fmt::Display for Table {
             if cells.peek().is_some() && cells.all(|cell| is_number(cell)) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
-            column.set_padding((if n == 0 { 0 } else { 1 }, 1));
+            column.set_padding((u16::from(n != 0), 1));
         }
         for line in table.lines() {
             writeln!(f, "{}", line.trim_end())?;

@@ -36,7 +36,7 @@ pub fn text(report: &Report, style: Style) -> String {
         let dropped: u64 = s.ledger.dropped.iter().filter(|d| d.by_verdict).map(|d| d.frames).sum();
         let (ns, rate) = s.cost.as_ref().map_or_else(Default::default, |cost| (nanoseconds(cost), mpps(cost)));
         let [offered, delivered, dropped, lost, clones] =
-            [s.ledger.offered, delivered, dropped, s.ledger.lost(), s.clones].map(|n| thousands(n));
+            [s.ledger.offered, delivered, dropped, s.ledger.lost(), s.clones].map(thousands);
         let mode = s.mode.to_string();
         table.row([&s.name, &mode, word(s.verdict), &offered, &delivered, &dropped, &lost, &clones, &ns, &rate]);
     }

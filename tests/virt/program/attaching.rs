@@ -79,7 +79,7 @@ fn an_interface_that_is_not_there_is_named() {
 fn a_swap_in_place_loses_no_frame() {
     in_namespace(|| {
         veth(0);
-        let mut programs = [Builtin::Drop, Builtin::Sink].map(|which| loaded(&builtin(which), 2, 1));
+        let programs = [Builtin::Drop, Builtin::Sink].map(|which| loaded(&builtin(which), 2, 1));
         let link: XdpLink = attach(&programs[0], 1);
         let source = source(&template(false, 60), 1, 0);
         for turn in 0..20 {
@@ -95,7 +95,7 @@ fn a_swap_in_place_loses_no_frame() {
 fn dropping_a_link_detaches() {
     in_namespace(|| {
         veth(0);
-        let mut program = loaded(&builtin(Builtin::Drop), 2, 1);
+        let program = loaded(&builtin(Builtin::Drop), 2, 1);
         for _ in 0..2 {
             drop(attach(&program, 1));
         }
@@ -109,7 +109,7 @@ fn a_devmap_refuses_an_interface_that_is_not_there() {
         let body = super::net::to_ports(Builtin::RedirectMap, &[2]);
         let mut program = xdplab::program::load(&body, &super::net::context(4, 1)).unwrap();
         let error = program.fill_maps().expect_err("there is no port 2");
-assert!(matches!(error, ProgramError::System { .. }), "{error:?}");
+        assert!(matches!(error, ProgramError::System { .. }), "{error:?}");
         insta::assert_snapshot!(error);
     });
 }

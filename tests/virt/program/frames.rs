@@ -58,11 +58,3 @@ pub(super) fn template(ipv6: bool, length: usize) -> Vec<u8> {
     frame[udp + 6..udp + 8].copy_from_slice(&checksum.to_be_bytes());
     frame
 }
-
-/// The same frame with another marker.
-pub(super) fn marked(frame: &[u8], marker: Marker) -> Vec<u8> {
-    let mut frame = frame.to_vec();
-    let at = frame.len() - marker::LEN;
-    frame[at..].copy_from_slice(&marker.to_bytes());
-    frame
-}

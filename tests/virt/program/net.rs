@@ -1,8 +1,13 @@
 //! A network namespace with veth pairs for one test.
 
-use std::process::Command;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::LazyLock,
+};
 
 use xdplab::{
+    host::bpffs::BpfFs,
     program::{LoadContext, Source, SourceSpec, XdpLink, XdpProgram, load},
     topology::{Builtin, Datum, DevMapKind, MapContents, Options, PortId, ProgramBody, ProgramSource, Touch},
     xdp::XdpMode,
@@ -69,6 +74,16 @@ pub(super) fn loaded(body: &ProgramBody, slots: u32, flows: u32) -> XdpProgram {
     program
 }
 
+/// A BPF file system of this process's own, for objects that pin maps by name.
+fn pins() -> &'static Path {
+    static PINS: LazyLock<(BpfFs, PathBuf)> = LazyLock::new(|| {
+        let bpffs = BpfFs::detached().unwrap_or_else(|error| panic!("{error}"));
+        let path = bpffs.path();
+        (bpffs, path)
+    });
+    &PINS.1
+}
+
 /// A context for a lab of so many ports and flows.
 pub(super) fn context(slots: u32, flows: u32) -> LoadContext<'static> {
     LoadContext {
@@ -77,7 +92,7 @@ pub(super) fn context(slots: u32, flows: u32) -> LoadContext<'static> {
         slots,
         flows,
         counting: true,
-        pin_dir: None,
+        pin_dir: Some(pins()),
         log_dir: None,
         ifindex: &|id| port(id.0 as u32),
     }

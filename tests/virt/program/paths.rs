@@ -14,7 +14,7 @@ const FRAMES: u32 = 100_000;
 fn every_frame_of_the_source_is_dropped_and_counted() {
     in_namespace(|| {
         veth(0);
-        let mut drop = loaded(&builtin(Builtin::Drop), 2, 1);
+        let drop = loaded(&builtin(Builtin::Drop), 2, 1);
         let _link = attach(&drop, 1);
         let source = source(&template(false, 60), 1, 0);
         source.run(FRAMES, 64).unwrap();
@@ -34,8 +34,8 @@ fn flows_are_spread_over_targets_and_arrive_in_order() {
         in_namespace(|| {
             // 0 -> 1 redirects to 2 or 4 -> 3 or 5.
             (0..3).for_each(veth);
-            let mut redirect = loaded(&to_ports(Builtin::RedirectMap, &[2, 4]), 6, 7);
-            let mut sink = loaded(&builtin(Builtin::Sink), 6, 7);
+            let redirect = loaded(&to_ports(Builtin::RedirectMap, &[2, 4]), 6, 7);
+            let sink = loaded(&builtin(Builtin::Sink), 6, 7);
             let _links = [attach(&redirect, 1), attach(&sink, 3), attach(&sink, 5)];
             let source = source(&template(ipv6, length), 7, 0);
             source.run(7_000, 64).unwrap();

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use xdplab::{
     host::ability,
-    topology::{self, Diagnostics, LoadError},
+    topology::{self, Diagnostics, LoadError, preflight},
 };
 
 use crate::{
@@ -56,10 +56,11 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
                 checked.links = topology.links.len();
                 checked.programs = topology.programs.len();
                 checked.scenarios = topology.scenarios.len();
-                checked.warnings = topology::warnings(&topology)
-                    .into_iter()
-                    .map(|w| Problem { line: w.line, column: w.column, message: w.message, fix: w.fix })
-                    .collect();
+                let warnings = preflight::render(&topology, &preflight::warnings(&topology));
+                if args.format == Format::Text && !warnings.items.is_empty() {
+                    eprintln!("{warnings}");
+                }
+                checked.warnings = problems(&warnings);
             }
             Err(LoadError::Invalid(diagnostics)) => {
                 wrong = true;
@@ -88,12 +89,6 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
                     "{}: ok: {} nodes, {} links, {} programs, {} scenarios\n",
                     c.file, c.nodes, c.links, c.programs, c.scenarios
                 );
-                for w in &c.warnings {
-                    text += &format!("{}:{}:{}: warning: {}\n", c.file, w.line, w.column, w.message);
-                    if let Some(fix) = &w.fix {
-                        text += &format!("  fix: {fix}\n");
-                    }
-                }
             }
             for ability in &missing {
                 text += &format!("this host lacks {}: {}\n", ability.name, ability.detail);

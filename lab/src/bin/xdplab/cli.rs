@@ -201,7 +201,7 @@ pub(crate) enum ReportFormat {
     Text,
     /// A Markdown table.
     Md,
-    /// JUnit XML.
+    /// `JUnit` XML.
     Junit,
     /// As it was.
     Json,

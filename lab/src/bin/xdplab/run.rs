@@ -1,12 +1,10 @@
 //! `xdplab run`: builds, runs, reports, takes down.
 
-use std::path::Path;
-
 use xdplab::{
     record::{Report, Verdict},
     report::{json, text, verdict},
     run::{RunOptions, run as run_topology},
-    topology,
+    topology::{self, preflight},
 };
 
 use crate::{
@@ -67,7 +65,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
         if stop.is_asked() {
             break;
         }
-        warn(topology, &topology.path);
+        warn(topology);
         let bar = Bar::new(&topology.name);
         match run_topology(topology, &options, &stop, &bar) {
             Ok(report) => {
@@ -102,11 +100,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
 }
 
 /// What will go wrong is said before it does.
-fn warn(topology: &topology::Topology, file: &Path) {
-    for warning in topology::warnings(topology) {
-        eprintln!("{}:{}:{}: warning: {}", file.display(), warning.line, warning.column, warning.message);
-        if let Some(fix) = &warning.fix {
-            eprintln!("  fix: {fix}");
-        }
+fn warn(topology: &topology::Topology) {
+    let warnings = preflight::warnings(topology);
+    if !warnings.is_empty() {
+        eprintln!("{}", preflight::render(topology, &warnings));
     }
 }
