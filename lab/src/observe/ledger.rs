@@ -7,7 +7,7 @@
 //! |---|---|
 //! | sink, `drop`, `pass` of the lab | the program itself, frames with a sound marker |
 //! | drop by a user's program, native | the driver's `xdp_drops`, less exceptions (the driver counts those as drops) |
-//! | drop by a user's program, generic | `kfree_skb` with reason `XDP`, less redirect errors and exceptions |
+//! | drop by a user's program, generic | `kfree_skb` with reason `XDP` or none, less redirect errors and exceptions |
 //! | pass by a user's program; a port with no program | `netif_receive_skb` of marked frames |
 //! | redirect that failed | `xdp_redirect_err`, by errno |
 //! | target that did not take it | `xdp_devmap_xmit`, by errno, less what the egress program dropped |
@@ -250,8 +250,10 @@ fn end_of(seen: &Observation, slot: u32, port: &PortObservation, reasons: &dyn D
             End { delivered: received, dropped, foreign }
         }
         Role::User(XdpMode::Generic) => {
-            let is_xdp = |code: i32| reasons.xdp().is_none_or(|xdp| xdp == code as u32);
-            let freed = seen.sum(event::FREE_RECEIVE, |k| k.slot == slot && is_xdp(k.code));
+            // Kernels differ in whether a generic program's drop has a reason; the stack's own drops all have one.
+            let by_program =
+                |code: i32| matches!(reasons.name(code as u32).as_deref(), None | Some("XDP" | "NOT_SPECIFIED"));
+            let freed = seen.sum(event::FREE_RECEIVE, |k| k.slot == slot && by_program(k.code));
             let failed = seen.at(event::REDIRECT_ERR, slot) + exceptions;
             let sent_back = port.tx_packets.saturating_sub(seen.at(event::DEVMAP_SENT, slot));
             let gone = freed + seen.at(event::REDIRECT, slot) + sent_back;
