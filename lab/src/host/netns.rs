@@ -152,12 +152,16 @@ fn is_mounted() -> bool {
 /// folder that is in use stays.
 pub(super) fn tidy_folder() {
     let note = paths::run_dir().join(".locks").join(FOLDER_NOTE);
-    if note.exists() && fs::read_dir(NAMED).is_ok_and(|mut dir| dir.next().is_none()) {
+    if !note.exists() {
+        return;
+    }
+    if fs::read_dir(NAMED).is_ok_and(|mut dir| dir.next().is_none()) {
         // Not lazily: the kernel refuses while anything is mounted in there.
         let _ = umount2(NAMED, MntFlags::empty());
         let _ = fs::remove_dir(NAMED);
-        let _ = fs::remove_file(&note);
     }
+    // Where others have namespaces in it by now, it is theirs.
+    let _ = fs::remove_file(&note);
 }
 
 /// Where a named namespace stands.

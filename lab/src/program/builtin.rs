@@ -1,7 +1,7 @@
 //! The built-in objects, and what of a topology's options goes into their globals and map sizes.
 
 use super::{LoadContext, ProgramError, object};
-use crate::topology::{Builtin, DevMapKind, MapContents, ProgramBody, Touch};
+use crate::topology::{Builtin, Datum, DevMapKind, MapContents, ProgramBody, Touch};
 
 /// The objects, as `ci/build-programs` builds them.
 pub(super) mod objects {
@@ -65,7 +65,14 @@ pub(super) fn prepare(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>
     }];
     let targets = match body.maps.get("tx_ports") {
         Some(MapContents::List(list)) => list.len() as u32,
-        Some(MapContents::Table(table)) => table.len() as u32,
+        // A table may leave slots empty: the largest key counts.
+        Some(MapContents::Table(table)) => {
+            let key = |key: &Datum| match key {
+                Datum::Integer(key) => u32::try_from(*key).ok(),
+                _ => None,
+            };
+            table.iter().filter_map(|(k, _)| key(k)).max().map_or(0, |most| most.saturating_add(1))
+        }
         None => 0,
     };
     let targets_bytes = targets.max(1).to_ne_bytes();

@@ -36,11 +36,14 @@ pub enum ProgramError {
     },
     /// The object calls kernel functions.
     #[error(
-        "{object} calls kernel functions (section .ksyms), which this loader can't link: use a helper in their place"
+        "{object} calls a kernel function ({function}), which this loader can't link: use a helper in its place, or leave \
+         it out of the object under test"
     )]
     Kfunc {
         /// The file.
         object: String,
+        /// The function.
+        function: String,
     },
     /// The object has no XDP program.
     #[error("{object} has no XDP program: it has {present}")]

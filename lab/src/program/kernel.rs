@@ -133,10 +133,16 @@ impl<'a> Types<'a> {
         std::str::from_utf8(&rest[..end]).unwrap_or_default()
     }
 
+    /// Whether a name is this one, without reading all of it: a kernel has a hundred thousand.
+    fn is_named(&self, offset: u32, name: &str) -> bool {
+        let rest = self.strings.get(offset as usize..).unwrap_or_default();
+        rest.starts_with(name.as_bytes()) && rest.get(name.len()) == Some(&0)
+    }
+
     fn find(&self, kind: u32, name: &str) -> Option<usize> {
         self.starts.iter().skip(1).copied().find(|&at| {
             u32_at(self.types, at + 4).is_some_and(|info| info >> 24 & 0x1f == kind)
-                && u32_at(self.types, at).is_some_and(|offset| self.name(offset) == name)
+                && u32_at(self.types, at).is_some_and(|offset| self.is_named(offset, name))
         })
     }
 

@@ -70,10 +70,17 @@ pub(super) fn contents(name: &str, data: &[u8]) -> Result<Contents, ProgramError
         // A section that the header places outside of the file shows here, and not as a riddle later.
         section.data().map_err(|e| not_bpf(format!("it is damaged ({e})")))?;
         if section.name() == Ok(".ksyms") {
-            return Err(ProgramError::Kfunc { object: name.to_owned() });
+            return Err(ProgramError::Kfunc { object: name.to_owned(), function: "section .ksyms".to_owned() });
         }
     }
     for symbol in elf.symbols() {
+        // What an object leaves to be found elsewhere can only be the kernel's.
+        if let Ok(function) = symbol.name()
+            && symbol.is_undefined()
+            && !function.is_empty()
+        {
+            return Err(ProgramError::Kfunc { object: name.to_owned(), function: function.to_owned() });
+        }
         let (Ok(symbol_name), Some(index)) = (symbol.name(), symbol.section_index()) else { continue };
         let Ok(section) = elf.section_by_index(index) else { continue };
         let section_name = section.name().unwrap_or_default();
