@@ -138,13 +138,18 @@ fn module(name: &'static str, needed_for: &'static str) -> Ability {
     } else {
         "not in this kernel"
     };
-    ability(name, there, detail, needed_for, None, false)
+    let option = format!(
+        "boot a kernel with CONFIG_{} (on Debian and Ubuntu: its modules package)",
+        if name == "pktgen" { "NET_PKTGEN" } else { "NETDEVSIM" }
+    );
+    ability(name, there, detail, needed_for, Some(&option), false)
 }
 
 fn mounted(path: &'static str, needed_for: &'static str) -> Ability {
     let mounts = read("/proc/self/mounts").unwrap_or_default();
     let there = mounts.lines().any(|line| line.split(' ').nth(1) == Some(path));
-    ability(path, there, if there { "mounted" } else { "not mounted" }, needed_for, None, false)
+    let fix = format!("mount -t bpf bpf {path}");
+    ability(path, there, if there { "mounted" } else { "not mounted" }, needed_for, Some(&fix), false)
 }
 
 fn cpu() -> Ability {

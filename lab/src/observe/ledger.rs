@@ -255,7 +255,13 @@ fn end_of(seen: &Observation, slot: u32, port: &PortObservation, reasons: &dyn D
                 |code: i32| matches!(reasons.name(code as u32).as_deref(), None | Some("XDP" | "NOT_SPECIFIED"));
             let freed = seen.sum(event::FREE_RECEIVE, |k| k.slot == slot && by_program(k.code));
             let failed = seen.at(event::REDIRECT_ERR, slot) + exceptions;
-            let sent_back = port.tx_packets.saturating_sub(seen.at(event::DEVMAP_SENT, slot));
+            // By XDP_TX, which fires no event in this mode: what arrives at the other end, and was not redirected there.
+            let peer = port.peer.and_then(|peer| Some((peer, seen.ports.get(peer as usize)?)));
+            let back = peer.map_or(0, |(peer, port)| match port.role {
+                Role::Stack | Role::User(_) => seen.at(event::STACK_RECEIVE, peer),
+                _ => port.counters.ours + port.counters.corrupted,
+            });
+            let sent_back = back.saturating_sub(seen.at(event::DEVMAP_SENT, slot));
             let gone = freed + seen.at(event::REDIRECT, slot) + sent_back;
             End { delivered: received.saturating_sub(gone), dropped: freed.saturating_sub(failed), foreign: 0 }
         }

@@ -7,7 +7,7 @@ use std::{io, path::PathBuf};
 #[non_exhaustive]
 pub enum ProgramError {
     /// The object file can't be read.
-    #[error("read the object {}: {source}. Build it, or correct `object` in the topology (paths are relative to its file)", path.display())]
+    #[error("read the object {}. Build it, or correct `object` in the topology (paths are relative to its file)", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,

@@ -89,12 +89,31 @@ fn load_builtin(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>) -> R
     Ok(XdpProgram::new(parts))
 }
 
-fn load_object(
+/// An object that holds what a topology asks of it, as far as can be told without the kernel.
+struct Chosen {
+    name: String,
+    data: Vec<u8>,
+    program: String,
+    overrides: Vec<(String, Vec<u8>)>,
+}
+
+/// Looks whether an object holds the programs, maps and globals that a topology names. Needs no privilege.
+///
+/// # Errors
+/// What is missing, with what is there.
+pub fn examine(body: &ProgramBody) -> Result<(), ProgramError> {
+    match &body.source {
+        ProgramSource::Builtin(_) => Ok(()),
+        ProgramSource::Object { path, program } => choose(path, program.as_deref(), body, &|_| 1).map(drop),
+    }
+}
+
+fn choose(
     path: &Path,
     program: Option<&str>,
     body: &ProgramBody,
-    cx: &LoadContext<'_>,
-) -> Result<XdpProgram, ProgramError> {
+    ifindex: &dyn Fn(PortId) -> u32,
+) -> Result<Chosen, ProgramError> {
     let name = path.display().to_string();
     let data = fs::read(path).map_err(|source| ProgramError::Unreadable { path: path.to_owned(), source })?;
     let contents = object::contents(&name, &data)?;
@@ -110,7 +129,7 @@ fn load_object(
             return Err(ProgramError::NoGlobal { object: name, global: global.clone(), present });
         };
         let place = || format!("global {global} of {name}");
-        overrides.push((global.as_str(), values::bytes(value, *size, cx.ifindex, &place)?));
+        overrides.push((global.clone(), values::bytes(value, *size, ifindex, &place)?));
     }
     if let Some(egress) = &body.egress
         && !contents.devmap.contains(egress)
@@ -122,13 +141,22 @@ fn load_object(
             present,
         });
     }
+    Ok(Chosen { name, data, program, overrides })
+}
 
+fn load_object(
+    path: &Path,
+    program: Option<&str>,
+    body: &ProgramBody,
+    cx: &LoadContext<'_>,
+) -> Result<XdpProgram, ProgramError> {
+    let Chosen { name, data, program, overrides } = choose(path, program, body, cx.ifindex)?;
     let mut loader = EbpfLoader::new();
     if let Some(dir) = cx.pin_dir {
         loader.default_map_pin_directory(dir);
     }
     for (global, value) in &overrides {
-        loader.override_global(global, value.as_slice(), true);
+        loader.override_global(global.as_str(), value.as_slice(), true);
     }
     // The parser trusts an object more than can be made sure of above: on a damaged one it may panic.
     let parsed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| loader.load(&data)));

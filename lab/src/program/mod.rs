@@ -28,7 +28,7 @@ pub mod watch;
 mod xdp;
 
 pub use error::ProgramError;
-pub use load::{LoadContext, load};
+pub use load::{LoadContext, examine, load};
 pub use source::{Source, SourceSpec};
 pub use watch::{Watch, WatchSpec};
 pub use xdp::{XdpLink, XdpProgram, pinned_counters};

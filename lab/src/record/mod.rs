@@ -139,6 +139,12 @@ impl Ledger {
         self.unaccounted == 0
     }
 
+    /// Frames delivered, and frames dropped by verdicts, at all ports together.
+    pub fn ends(&self) -> (u64, u64) {
+        let dropped = self.dropped.iter().filter(|d| d.by_verdict).map(|d| d.frames).sum();
+        (self.delivered.values().sum(), dropped)
+    }
+
     /// Frames lost: kernel drops and unaccounted.
     pub fn lost(&self) -> u64 {
         let dropped: u64 = self.dropped.iter().filter(|d| !d.by_verdict).map(|d| d.frames).sum();

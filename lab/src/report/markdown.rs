@@ -9,17 +9,19 @@ use crate::record::{Report, Verdict};
 
 /// One report: a table, and a folded ledger for each scenario that did not pass.
 pub fn markdown(report: &Report) -> String {
-    let mut md = format!("### {}\n\n{}\n\n", cell(&report.lab), cell(&report.about));
+    let mut md = format!("\n### {}\n\n{}\n\n", cell(&report.lab), cell(&report.about));
     for link in report.links.iter().filter(|link| link.stands_in_for.is_some()) {
         let nic = link.stands_in_for.as_deref().unwrap_or_default();
         md += &format!("- {}: a {} pair stands in for {}\n", cell(&link.ends.join(" -- ")), link.made_of, cell(nic));
     }
-    md += "\n| scenario | mode | verdict | offered | lost | clones | ns/packet | Mpps |\n|---|---|---|--:|--:|--:|--:|--:|\n";
+    md += "\n| scenario | mode | verdict | offered | delivered | dropped | lost | clones | ns/packet | Mpps |\n|---|---|---|--:|--:|--:|--:|--:|--:|--:|\n";
     for s in &report.scenarios {
         let (ns, rate) = s.cost.as_ref().map_or_else(Default::default, |cost| (nanoseconds(cost), mpps(cost)));
-        let [offered, lost, clones] = [s.ledger.offered, s.ledger.lost(), s.clones].map(thousands);
+        let (delivered, dropped) = s.ledger.ends();
+        let [offered, delivered, dropped, lost, clones] =
+            [s.ledger.offered, delivered, dropped, s.ledger.lost(), s.clones].map(thousands);
         md += &format!(
-            "| {} | {} | {} | {offered} | {lost} | {clones} | {ns} | {rate} |\n",
+            "| {} | {} | {} | {offered} | {delivered} | {dropped} | {lost} | {clones} | {ns} | {rate} |\n",
             cell(&s.name),
             s.mode,
             word(s.verdict)

@@ -9,3 +9,5 @@ mod sample;
 pub mod table;
 pub mod text;
 pub mod verdict;
+
+pub use numbers::thousands;

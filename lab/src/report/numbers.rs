@@ -3,7 +3,7 @@
 use crate::record::Cost;
 
 /// A count with its thousands apart: `1,000,000`.
-pub(super) fn thousands(n: impl Into<i128>) -> String {
+pub fn thousands(n: impl Into<i128>) -> String {
     let n = n.into();
     let digits = n.unsigned_abs().to_string();
     let mut text = String::new();

@@ -18,7 +18,7 @@ pub struct Style {
 
 /// The whole report.
 pub fn text(report: &Report, style: Style) -> String {
-    let mut text = format!("{}: {}\n{}\n", report.lab, report.about, links(&report.links));
+    let mut text = format!("{}\n{}\n", title(&report.lab, &report.about), links(&report.links));
     let mut table = Table::new([
         "scenario",
         "mode",
@@ -32,8 +32,7 @@ pub fn text(report: &Report, style: Style) -> String {
         "Mpps",
     ]);
     for s in &report.scenarios {
-        let delivered: u64 = s.ledger.delivered.values().sum();
-        let dropped: u64 = s.ledger.dropped.iter().filter(|d| d.by_verdict).map(|d| d.frames).sum();
+        let (delivered, dropped) = s.ledger.ends();
         let (ns, rate) = s.cost.as_ref().map_or_else(Default::default, |cost| (nanoseconds(cost), mpps(cost)));
         let [offered, delivered, dropped, lost, clones] =
             [s.ledger.offered, delivered, dropped, s.ledger.lost(), s.clones].map(thousands);
@@ -53,6 +52,11 @@ pub fn text(report: &Report, style: Style) -> String {
         text.push('\n');
     }
     text
+}
+
+/// A lab's name, and what it is about where the file says so.
+pub fn title(lab: &str, about: &str) -> String {
+    if about.is_empty() { lab.to_owned() } else { format!("{lab}: {about}") }
 }
 
 /// The links, a line each; a stand-in is always said.

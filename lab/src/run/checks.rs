@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     measure::interval::ratio,
     record::{Check, Cost, Ledger, Verdict},
+    report::thousands,
     topology::{Builtin, Expect, Perf, PortId, ProgramBody, ProgramSource, Topology},
 };
 
@@ -38,7 +39,7 @@ fn check(what: impl Into<String>, limit: String, measured: String, ok: bool) -> 
 }
 
 fn frames(n: u64) -> String {
-    if n == 1 { "1 frame".to_owned() } else { format!("{n} frames") }
+    if n == 1 { "1 frame".to_owned() } else { format!("{} frames", thousands(n)) }
 }
 
 /// The checks of the correctness phase, in the order in which a reader wants them.
@@ -95,7 +96,7 @@ pub fn correctness(case: &Correctness<'_>) -> Vec<Check> {
         ledger.lost() <= expect.lost,
     ));
     if let Some(clones) = expect.clones {
-        let (limit, measured) = (format!("{clones} clones"), format!("{} clones", case.clones));
+        let (limit, measured) = (format!("{} clones", thousands(clones)), format!("{} clones", thousands(case.clones)));
         checks.push(check("clones", limit, measured, clones == case.clones));
     }
     for (what, n) in

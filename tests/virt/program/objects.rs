@@ -127,7 +127,10 @@ fn maps_pinned_by_name_stay_in_the_lab_s_folder() {
             std::fs::create_dir(&inner).unwrap();
             let counting = loaded(&builtin(Builtin::Drop), 4, 1);
             counting.pin(&inner).unwrap();
-            assert_eq!(xdplab::program::pinned_counters(&inner).unwrap(), [Default::default(); 4]);
+            assert_eq!(
+                xdplab::program::pinned_counters(&inner).unwrap(),
+                [xdplab_wire::records::PortCounters::default(); 4]
+            );
         });
     });
 }

@@ -3,7 +3,8 @@
 use serde::Serialize;
 use xdplab::{
     host::ability,
-    topology::{self, Diagnostics, LoadError, preflight},
+    program::examine,
+    topology::{self, Diagnostic, Diagnostics, LoadError, Topology, preflight},
 };
 
 use crate::{
@@ -56,6 +57,14 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
                 checked.links = topology.links.len();
                 checked.programs = topology.programs.len();
                 checked.scenarios = topology.scenarios.len();
+                let objects = look_into_objects(&topology);
+                if !objects.items.is_empty() {
+                    wrong = true;
+                    if args.format == Format::Text {
+                        eprintln!("{}", render(&objects).trim_end());
+                    }
+                    checked.errors = problems(&objects);
+                }
                 let warnings = preflight::render(&topology, &preflight::warnings(&topology));
                 if args.format == Format::Text && !warnings.items.is_empty() {
                     eprintln!("{warnings}");
@@ -65,7 +74,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
             Err(LoadError::Invalid(diagnostics)) => {
                 wrong = true;
                 if args.format == Format::Text {
-                    eprint!("{}", render(&diagnostics));
+                    eprintln!("{}", render(&diagnostics).trim_end());
                 }
                 checked.errors = problems(&diagnostics);
             }
@@ -86,8 +95,12 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
             let mut text = String::new();
             for c in results.iter().filter(|c| c.errors.is_empty()) {
                 text += &format!(
-                    "{}: ok: {} nodes, {} links, {} programs, {} scenarios\n",
-                    c.file, c.nodes, c.links, c.programs, c.scenarios
+                    "{}: ok: {}, {}, {}, {}\n",
+                    c.file,
+                    counted(c.nodes, "node"),
+                    counted(c.links, "link"),
+                    counted(c.programs, "program"),
+                    counted(c.scenarios, "scenario")
                 );
             }
             for ability in &missing {
@@ -114,4 +127,22 @@ fn problems(diagnostics: &Diagnostics) -> Vec<Problem> {
         Problem { line, column, message: item.message.clone(), fix: item.help.clone() }
     };
     diagnostics.items.iter().map(problem).collect()
+}
+
+fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// What the objects lack of what the file asks of them, at the place of each program.
+fn look_into_objects(topology: &Topology) -> Diagnostics {
+    let own = topology.programs.iter().zip(&topology.spans.programs).map(|(program, spans)| (&program.body, spans));
+    let scenarios = topology.scenarios.iter().zip(&topology.spans.scenarios);
+    let instead = scenarios.flat_map(|(scenario, spans)| {
+        scenario.programs.iter().zip(&spans.programs).map(|((_, body), spans)| (body, spans))
+    });
+    let items = own.chain(instead).filter_map(|(body, spans)| {
+        let error = examine(body).err()?;
+        Some(Diagnostic::error(spans.name.clone(), chain(&error)).label("this program"))
+    });
+    Diagnostics::new(&topology.path, &topology.spans.text, items.collect())
 }

@@ -10,7 +10,7 @@ Exit codes:
   0    everything held
   1    a check failed
   2    the file, the arguments or an object are wrong
-  3    slower than the baseline by more than the budget
+  3    slower than the baseline by more than the budget (no baselines yet in this version)
   4    inconclusive
   5    the host lacks something, or everything was skipped
   70   a bug of xdplab
@@ -46,7 +46,7 @@ pub(crate) enum Verb {
     Inspect(InspectArgs),
     /// Runs a command in a node of a lab, with /sys of that node.
     #[command(
-        after_help = "Examples:\n  xdplab exec i40e-veth dut -- ip -br address\n  xdplab exec i40e-veth gen -- ping -c 1 198.18.0.2"
+        after_help = "Examples:\n  xdplab exec i40e-veth dut -- ip -br address\n  xdplab exec i40e-veth gen -- sh"
     )]
     Exec(ExecArgs),
     /// Builds the topology, runs every scenario, reports, and takes it down.
@@ -94,12 +94,12 @@ pub(crate) enum Format {
 /// What cables are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Nics {
-    /// NICs where the host has those that the file asks for, else veth pairs that stand in.
+    /// Veth pairs that stand in for NICs, which this version lends none of; the report says so.
     #[default]
     Auto,
     /// Veth pairs.
     Virtual,
-    /// NICs only.
+    /// NICs only: refused in this version.
     Physical,
 }
 

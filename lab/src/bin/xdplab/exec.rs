@@ -20,5 +20,10 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<u8, Failure> {
         return Err(Failure::Usage("no command given".into()));
     };
     let error = Command::new(program).args(arguments).exec();
+    if error.kind() == std::io::ErrorKind::NotFound {
+        // As a shell has it.
+        eprintln!("error: {}: not installed on this host, or not on PATH", program.display());
+        return Ok(127);
+    }
     Err(Failure::Usage(format!("run {} in {}: {error}", program.display(), args.node)))
 }

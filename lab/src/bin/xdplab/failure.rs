@@ -68,7 +68,7 @@ impl Failure {
     pub(crate) fn print(&self) {
         match self {
             Self::BrokenPipe => {}
-            Self::File(LoadError::Invalid(diagnostics)) => eprint!("{}", render(diagnostics)),
+            Self::File(LoadError::Invalid(diagnostics)) => eprintln!("{}", render(diagnostics).trim_end()),
             Self::File(error) => eprintln!("error: {}", chain(error)),
             Self::Lab(error) => eprintln!("error: {}", chain(error)),
             Self::Usage(text) | Self::Host(text) => eprintln!("error: {text}"),

@@ -1,6 +1,12 @@
 //! `xdplab inspect`: a lab's nodes, ports, programs and counters, as they are now.
 
-use xdplab::{lab::inspect, report::table::Table};
+use xdplab::{
+    lab::inspect,
+    report::{
+        table::Table,
+        text::{links, title},
+    },
+};
 
 use crate::{
     cli::{Format, InspectArgs},
@@ -20,8 +26,9 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, Failure> {
 }
 
 fn text(view: &inspect::LabView) -> String {
-    let mut text = format!("{}: {}\nup since {} from {}\n\n", view.lab, view.about, view.started, view.file.display());
-    text += &xdplab::report::text::links(&view.links);
+    let mut text =
+        format!("{}\nup since {} from {}\n\n", title(&view.lab, &view.about), view.started, view.file.display());
+    text += &links(&view.links);
     let mut ports = Table::new(["port", "state", "MAC", "MTU", "addresses", "program", "rx frames", "tx frames"]);
     for port in &view.ports {
         ports.row([

@@ -1,6 +1,10 @@
 //! `xdplab up`: builds a lab that outlives the command.
 
-use xdplab::{lab::persistent, topology};
+use xdplab::{
+    lab::persistent,
+    report::text::{links, title},
+    topology,
+};
 
 use crate::{
     cli::{Format, Nics, UpArgs},
@@ -39,8 +43,11 @@ pub(crate) fn up(args: &UpArgs) -> Result<u8, Failure> {
     match args.format {
         Format::Json => output::print_json(&state)?,
         Format::Text => {
-            let mut text = format!("{} is up: {}\n", state.lab, state.about);
-            text += &xdplab::report::text::links(&state.links);
+            let mut text = format!(
+                "{}\nis up, its programs attached in native mode unless the file says otherwise\n",
+                title(&state.lab, &state.about)
+            );
+            text += &links(&state.links);
             for node in &state.nodes {
                 let ports: Vec<&str> = node.ports.iter().map(|port| port.name.as_str()).collect();
                 text += &format!("  {}  (ip netns exec {})  {}\n", node.name, node.netns, ports.join(" "));
