@@ -110,7 +110,7 @@ pub fn run(
         started: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         fingerprint: fingerprint::of_host(),
         links: links(topology),
-        scenarios: judge(topology, cases),
+        scenarios: judge(topology, cases, options),
     })
 }
 
@@ -133,7 +133,7 @@ pub fn scenario(lab: &mut Lab, name: &str, mode: XdpMode, options: &RunOptions) 
     })?;
     lab.watch(if has_users_program(&topology) { EventSet::All } else { EventSet::Own })?;
     let case = correctness::run(lab, id, mode, options, &Stop::default(), &Silent)?;
-    let mut records = judge(&topology, vec![case]);
+    let mut records = judge(&topology, vec![case], options);
     Ok(records.remove(0))
 }
 
@@ -164,7 +164,7 @@ fn receiving_driver() -> &'static str {
 }
 
 /// Holds the costs against the thresholds and gives each case its verdict.
-fn judge(topology: &Topology, cases: Vec<Case>) -> Vec<ScenarioRecord> {
+fn judge(topology: &Topology, cases: Vec<Case>, options: &RunOptions) -> Vec<ScenarioRecord> {
     let mut costs: BTreeMap<XdpMode, BTreeMap<String, Cost>> = BTreeMap::new();
     for case in &cases {
         if let Some(cost) = &case.cost {
@@ -181,6 +181,11 @@ fn judge(topology: &Topology, cases: Vec<Case>) -> Vec<ScenarioRecord> {
                 let others = costs.get(&case.mode).unwrap_or(&none);
                 let pricing = checks::Pricing { perf, cost, driver: receiving_driver(), others, topology };
                 case.checks.extend(checks::pricing(&pricing));
+                let of = perf.max_ratio.as_ref().map(|bound| &topology.scenarios[bound.of.0].name);
+                if let Some(of) = of.filter(|of| !options.only.is_empty() && !options.only.contains(of)) {
+                    case.checks.retain(|check| !check.what.starts_with("max-ratio"));
+                    case.notes.push(format!("max-ratio is not checked: \"{of}\" was not selected"));
+                }
             }
             let verdict = checks::verdict(&case.checks);
             let failed: Vec<&str> = case.checks.iter().filter(|c| !c.ok).map(|c| c.what.as_str()).collect();

@@ -104,16 +104,22 @@ fn a_namespace_of_somebody_else_is_never_taken_away() {
     let bench = Bench::new();
     let file = bench.file("t.toml", &small("strangers"));
     let thread = LabThread::start("stranger").unwrap();
-    thread.run(|inside| Netns::create_named(inside, "strangers.dut")).unwrap();
-    // Somebody works in it: it is not as new.
-    thread.run(|inside| {
-        let netns = Netns::open_named("strangers.dut").unwrap();
-        let netlink = xdplab::host::netlink::Netlink::open(inside, &netns).unwrap();
-        inside.block_on(netlink.set_up(1)).unwrap();
-    });
-    let text = bench.ends_with(5, &["up", &file]);
-    assert!(text.contains("strangers.dut"), "{text}");
-    bench.output(&["gc"]);
+    // As new as can be: nothing in it says whose it is.
+    let theirs = || {
+        Netns::prepare_names().unwrap();
+        thread.run(|inside| Netns::create(inside)?.publish("strangers.dut")).unwrap();
+    };
+    theirs();
+    let text = bench.ends_with(2, &["up", &file]);
+    assert!(text.contains("strangers.dut exists already"), "{text}");
+    bench.ends_with(0, &["gc"]);
+    assert!(Netns::exists_named("strangers.dut"), "it was somebody else's");
+    // And in the place of one that was the lab's.
+    Netns::delete_named("strangers.dut").unwrap();
+    bench.ends_with(0, &["up", &file]);
+    Netns::delete_named("strangers.dut").unwrap();
+    theirs();
+    bench.ends_with(0, &["down", "strangers"]);
     assert!(Netns::exists_named("strangers.dut"), "it was somebody else's");
     Netns::delete_named("strangers.dut").unwrap();
     bench.nothing_is_left("strangers");

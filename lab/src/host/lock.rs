@@ -109,7 +109,11 @@ fn path(name: &str) -> PathBuf {
 fn open(name: &str) -> io::Result<File> {
     let path = path(name);
     loop {
-        fs::create_dir_all(paths::run_dir().join(".locks"))?;
+        match fs::create_dir_all(paths::run_dir().join(".locks")) {
+            // Tidied away in between.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            made => made?,
+        }
         match OpenOptions::new().create(true).truncate(false).write(true).open(&path) {
             // Tidied away in between.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -1,17 +1,18 @@
 //! Network namespaces: anonymous ones, held by a file descriptor, and named ones, which `ip netns` shows.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
     io,
     os::{
-        fd::{AsFd, BorrowedFd},
+        fd::{AsFd, AsRawFd as _, BorrowedFd},
         unix::fs::MetadataExt as _,
     },
     path::{Path, PathBuf},
 };
 
+use netns_rs::Env as _;
 use nix::{
-    mount::{MntFlags, umount2},
+    mount::{MntFlags, MsFlags, mount, umount2},
     sched::{CloneFlags, setns, unshare},
 };
 
@@ -50,23 +51,44 @@ impl Netns {
         made
     }
 
-    /// Makes a namespace with a name.
+    /// Makes sure that names can be given.
+    ///
+    /// # Errors
+    /// Where the folder of names can't be made.
+    pub fn prepare_names() -> Result<(), HostError> {
+        // The folder is mounted on its first use, and two first uses at once would stack their mounts.
+        let _guard = HostLock::netns()?;
+        note_folder()?;
+        let failed =
+            |source| HostError::Namespace { operation: "make the folder of", name: "names".to_owned(), source };
+        netns_rs::DefaultEnv.init().map_err(failed)
+    }
+
+    /// Gives the namespace a name, by which `ip netns` shows it.
+    ///
+    /// [`Netns::prepare_names`] comes first. The caller has marked the namespace as its own before: whoever finds it by its name can tell whose it is.
     ///
     /// # Errors
     /// Where the name is taken, or the kernel refuses.
-    pub fn create_named(_: &Inside, name: &str) -> Result<Self, HostError> {
-        if Self::exists_named(name) {
-            let source = io::Error::from(io::ErrorKind::AlreadyExists);
-            return Err(HostError::system(format!("make namespace {name}"), source));
-        }
-        // netns-rs mounts the folder on its first use, and two first uses at once stack their mounts.
-        let guard = HostLock::netns()?;
-        note_folder()?;
-        let failed = |source| HostError::Namespace { operation: "make", name: name.to_owned(), source };
-        // It makes the namespace on a thread of its own and enters none on ours.
-        netns_rs::NetNs::new(name).map_err(failed)?;
-        drop(guard);
-        Self::open_named(name)
+    pub fn publish(&self, name: &str) -> Result<(), HostError> {
+        let path = named(name);
+        let failed = |operation| {
+            let path = path.clone();
+            move |source| HostError::File { operation, path, source }
+        };
+        OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed("make the namespace's name"))?;
+        let source = format!("/proc/thread-self/fd/{}", self.file.as_raw_fd());
+        mount(Some(source.as_str()), &path, None::<&str>, MsFlags::MS_BIND, None::<&str>).map_err(|errno| {
+            let _ = fs::remove_file(&path);
+            failed("mount the namespace on")(errno.into())
+        })
+    }
+
+    /// Whether a named namespace is one: a process that died in between leaves a plain file.
+    pub(super) fn is_mounted_at(name: &str) -> bool {
+        // Every namespace's file is of one file system, that of this thread's own among them.
+        let device = |path: &Path| fs::metadata(path).map(|file| file.dev()).ok();
+        device(&named(name)).is_some_and(|at| Some(at) == device(Path::new("/proc/thread-self/ns/net")))
     }
 
     /// Opens a namespace by its name.

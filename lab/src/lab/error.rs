@@ -64,6 +64,14 @@ pub enum LabError {
         /// The nodes that it has.
         nodes: String,
     },
+    /// A namespace that the lab needs exists, and is somebody else's.
+    #[error(
+        "namespace {name} exists already, and is not this lab's: remove it with `ip netns del {name}`, or give the topology another name"
+    )]
+    NamespaceTaken {
+        /// The namespace.
+        name: String,
+    },
     /// A topology has no scenario of that name.
     #[error("no scenario \"{scenario}\": there is {present}")]
     NoScenario {
@@ -90,7 +98,11 @@ impl LabError {
             Self::Journal(error) => {
                 matches!(error, JournalError::Taken { .. } | JournalError::Busy { .. } | JournalError::Unknown { .. })
             }
-            Self::Frame(_) | Self::NotUp { .. } | Self::NoNode { .. } | Self::NoScenario { .. } => true,
+            Self::Frame(_)
+            | Self::NotUp { .. }
+            | Self::NoNode { .. }
+            | Self::NoScenario { .. }
+            | Self::NamespaceTaken { .. } => true,
             Self::Host(error) => matches!(error, HostError::NoFeature { .. }),
             Self::HalfUp { source, .. } => source.is_of_the_input(),
             _ => false,

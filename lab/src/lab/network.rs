@@ -66,13 +66,13 @@ pub(super) fn build(
     instance: &Instance,
     journal: &Journal,
 ) -> Result<Network, LabError> {
-    let place = |name: String| -> Result<Place, LabError> {
-        let netns = if instance.tag.is_none() {
-            journal.record(&Change::Netns { name: name.clone() })?;
-            Netns::create_named(inside, &name)?
-        } else {
-            Netns::create(inside)?
-        };
+    let mut names = Vec::new();
+    let mut place = |name: String| -> Result<Place, LabError> {
+        if instance.tag.is_none() && Netns::exists_named(&name) {
+            return Err(LabError::NamespaceTaken { name });
+        }
+        let netns = Netns::create(inside)?;
+        names.push(name);
         let netlink = Netlink::open(inside, &netns)?;
         // Without link-local addresses IPv6 has nobody to solicit a router for, and reports no groups.
         inside.enter(&netns, || sysctl::write("net/ipv6/conf/default/addr_gen_mode", "1"))??;
@@ -91,8 +91,18 @@ pub(super) fn build(
 
     let alias = instance.to_string();
     inside.block_on(async {
-        // The alias is what `down` and `gc` know the namespace by: nothing else is made in it before.
+        // The alias is what `down` and `gc` know the namespace by: it has no name before it has that.
         try_join_all(network.places().map(|place| place.netlink.set_alias_and_up(LOOPBACK, &alias))).await?;
+        Ok::<_, LabError>(())
+    })?;
+    if instance.tag.is_none() {
+        Netns::prepare_names()?;
+        for (name, place) in names.iter().zip(network.places()) {
+            journal.record(&Change::Netns { name: name.clone() })?;
+            place.netns.publish(name)?;
+        }
+    }
+    inside.block_on(async {
         try_join_all((0..topology.links.len()).map(|link| network.wire(topology, LinkId(link)))).await
     })?;
     for node in 0..topology.nodes.len() {

@@ -120,6 +120,7 @@ fn state_file(lab: &str) -> PathBuf {
 /// # Errors
 /// [`LabError::NotUp`] where no lab of that name is; [`LabError::State`] where its file can't be read.
 pub fn state(lab: &str) -> Result<LabState, LabError> {
+    check_name(lab)?;
     let path = state_file(lab);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
@@ -241,15 +242,21 @@ fn program_state(topology: &Topology, have: &Installed, bpf: &Path) -> ProgramSt
     }
 }
 
+/// A path in place of a name would lead elsewhere, and what no lab can be called is not up.
+fn check_name(lab: &str) -> Result<(), LabError> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '@');
+    if lab.is_empty() || lab.len() > 64 || !lab.chars().all(is_name) {
+        return Err(LabError::NotUp { lab: lab.chars().take(64).collect() });
+    }
+    Ok(())
+}
+
 /// Takes a lab away.
 ///
 /// # Errors
 /// Where no lab of that name is up, another process works on it, or not everything could be undone.
 pub fn down(lab: &str) -> Result<(), LabError> {
-    // A path in place of a name would lead elsewhere.
-    if lab.contains('/') || lab.starts_with('.') {
-        return Err(LabError::NotUp { lab: lab.to_owned() });
-    }
+    check_name(lab)?;
     let journal = Journal::open(lab)?;
     // From here on `gc` may finish what this process does not.
     journal.mark(State::Down)?;

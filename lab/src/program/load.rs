@@ -3,6 +3,7 @@
 use std::{
     error::Error as _,
     fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     sync::{LazyLock, Mutex, PoisonError},
 };
@@ -108,6 +109,21 @@ pub fn examine(body: &ProgramBody) -> Result<(), ProgramError> {
     }
 }
 
+/// Largest object that is read, in bytes.
+const LARGEST_OBJECT: u64 = 64 << 20;
+
+/// Reads an object: a regular file of sane size, since a device or a pipe may never end.
+fn read_object(path: &Path) -> io::Result<Vec<u8>> {
+    let file = fs::metadata(path)?;
+    if !file.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    if file.len() > LARGEST_OBJECT {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 64 MiB"));
+    }
+    fs::read(path)
+}
+
 fn choose(
     path: &Path,
     program: Option<&str>,
@@ -115,7 +131,7 @@ fn choose(
     ifindex: &dyn Fn(PortId) -> u32,
 ) -> Result<Chosen, ProgramError> {
     let name = path.display().to_string();
-    let data = fs::read(path).map_err(|source| ProgramError::Unreadable { path: path.to_owned(), source })?;
+    let data = read_object(path).map_err(|source| ProgramError::Unreadable { path: path.to_owned(), source })?;
     let contents = object::contents(&name, &data)?;
     let program = object::choose(&name, &contents, program)?;
     if let Some(map) = body.maps.keys().find(|map| !contents.maps.contains(map)) {
@@ -225,8 +241,12 @@ pub(super) fn rejected(
         tail.join("\n")
     };
     let path: Option<PathBuf> = log_dir.filter(|_| !lines.is_empty()).and_then(|dir| {
-        let path = dir.join(format!("xdplab-verifier-{program}-{}.log", std::process::id()));
-        fs::write(&path, log).ok().map(|()| path)
+        // Never through a link that somebody else laid: the file must be new.
+        (0..100).find_map(|n| {
+            let path = dir.join(format!("xdplab-verifier-{program}-{}-{n}.log", std::process::id()));
+            let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&path).ok()?;
+            file.write_all(log.as_bytes()).ok().map(|()| path)
+        })
     });
     ProgramError::Rejected { object: object.to_owned(), program: program.to_owned(), errno, tail, log: path }
 }

@@ -12,7 +12,7 @@ use aya::{
         Map, MapData,
         xdp::{DevMap, DevMapHash},
     },
-    programs::{Program, ProgramFd, TestRun as _, TestRunOptions, Xdp},
+    programs::{Program, ProgramFd, TestRun as _, TestRunAttrs, TestRunOptions, Xdp},
 };
 use xdplab_wire::records::PortCounters;
 
@@ -137,6 +137,22 @@ impl XdpProgram {
             self.xdp().test_run(options).map_err(|e| ProgramError::system("run a program", io::Error::other(e)))?;
         after.truncate(result.data_size_out as usize);
         Ok((result.return_value, after))
+    }
+
+    /// Runs the program on live frames, `batch` at a time, by `BPF_PROG_RUN`. To be called in the namespace that the
+    /// frames leave from.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub fn run_live(&self, frame: &[u8], frames: u32, batch: u32) -> Result<(), ProgramError> {
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            repeat: frames,
+            attrs: TestRunAttrs::new().xdp_live_frames(batch),
+            ..TestRunOptions::new()
+        };
+        let run = self.xdp().test_run(options);
+        run.map(drop).map_err(|error| ProgramError::system("run a program on live frames", io::Error::other(error)))
     }
 
     /// What the program counted, by slot, summed over CPUs; `None` for a user's program.
@@ -318,6 +334,11 @@ fn fill_plain(name: &str, data: &MapData, contents: &MapContents) -> Result<(), 
         MapContents::List(values) => (0i64..).zip(values).map(|(key, value)| (Datum::Integer(key), value)).collect(),
         MapContents::Table(pairs) => pairs.iter().map(|(key, value)| (key.clone(), value)).collect(),
     };
+    let most = info.max_entries() as usize;
+    if entries.len() > most {
+        let reason = format!("{} entries are given, and it holds {most}: give fewer, or make it larger", entries.len());
+        return Err(ProgramError::Value { place: format!("map {name}"), reason });
+    }
     for (n, (key, value)) in entries.iter().enumerate() {
         let key = values::bytes(key, key_size, &is_port, &|| format!("key {n} of map {name}"))?;
         let value = values::bytes(value, value_size, &is_port, &|| format!("value {n} of map {name}"))?;

@@ -16,6 +16,10 @@ use crate::{
 /// Renders the report.
 pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let file = args.file.display();
+    // A device may never end.
+    if fs::metadata(&args.file).is_ok_and(|file| !file.is_file()) {
+        return Err(Failure::Usage(format!("{file} is no regular file")));
+    }
     let source = fs::read_to_string(&args.file).map_err(|error| Failure::Usage(format!("read {file}: {error}")))?;
     let wrong = |error: serde_json::Error| {
         Failure::Usage(format!("{file} is no report of `xdplab run --format json`: {error}"))
@@ -32,6 +36,9 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
             return Err(Failure::Usage(format!("{file} has schema {schema}, and this version reads {REPORT_SCHEMA}")));
         }
         reports.push(serde_json::from_value::<Report>(value).map_err(wrong)?);
+    }
+    if reports.is_empty() {
+        return Err(Failure::Usage(format!("{file} holds no report")));
     }
     let style = text::Style { colour: output::colour(), verbose: args.verbose };
     let rendered = match args.format {

@@ -4,25 +4,38 @@ use std::{
     io,
     sync::Arc,
     sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
 };
 
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
     flag,
+    iterator::Signals,
 };
 use xdplab::traffic::Stop;
 
-/// A stop that signals ask for. The second signal ends the process at once: the kernel takes an ephemeral lab away.
+/// How soon a second signal still counts as the first: `timeout`, for one, signals a process and then its group.
+const SAME: Duration = Duration::from_millis(500);
+
+/// A stop that signals ask for. Another signal later on ends the process at once: the kernel takes an ephemeral lab away.
 ///
 /// # Errors
 /// Where the handlers can't be installed.
 pub(crate) fn stop_on_signals() -> io::Result<Stop> {
     let stop = Stop::default();
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // In this order: the first signal finds the flag still down.
-        flag::register_conditional_shutdown(signal, 130, stop.flag())?;
-        flag::register(signal, stop.flag())?;
-    }
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let asked = stop.clone();
+    thread::Builder::new().name("signals".into()).spawn(move || {
+        let mut first: Option<Instant> = None;
+        for _ in signals.forever() {
+            if first.is_some_and(|first| first.elapsed() > SAME) {
+                std::process::exit(130);
+            }
+            first.get_or_insert_with(Instant::now);
+            asked.ask();
+        }
+    })?;
     Ok(stop)
 }
 

@@ -46,7 +46,8 @@ pub fn list() -> Result<Vec<Entry>, JournalError> {
     for name in names()? {
         let text = fs::read_to_string(path_of(&name)).unwrap_or_default();
         let parsed = record::parse(&text);
-        let at_work = matches!(open(&name, false), Err(JournalError::Busy { .. }));
+        // Without access to it nothing can be said of it but that it is there: not that it is dead.
+        let at_work = open(&name, false).is_err();
         if parsed.header.as_ref().is_some_and(|header| header.boot == boot()) {
             entries.push(Entry {
                 kind: parsed.header.map(|header| header.kind),
@@ -125,6 +126,7 @@ fn names() -> Result<Vec<String>, JournalError> {
     };
     Ok(entries
         .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| !name.starts_with('.'))
         .collect())

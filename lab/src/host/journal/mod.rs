@@ -195,7 +195,11 @@ fn open(name: &str, create: bool) -> Result<Option<(File, String)>, JournalError
         move |source| JournalError::File { operation, path, source }
     };
     if create {
-        fs::create_dir_all(paths::lab_dir(name)).map_err(failed("make"))?;
+        match fs::create_dir_all(paths::lab_dir(name)) {
+            // Tidied away in between.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            made => made.map_err(failed("make"))?,
+        }
     }
     let mut file = match OpenOptions::new().read(true).append(true).create(create).open(&path) {
         Ok(file) => file,

@@ -2,9 +2,6 @@
 
 use std::{fs, io};
 
-use futures_util::future::join_all;
-use xdplab_wire::records::IFINDEX_BASE;
-
 use super::record::Change;
 use crate::host::{
     HostError,
@@ -13,6 +10,7 @@ use crate::host::{
     netns::Netns,
     thread::LabThread,
 };
+use futures_util::future::join_all;
 
 /// What an undo did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,13 +41,21 @@ pub(super) fn undo(changes: &[Change], instance: &str) -> Undone {
         };
         note(&mut undone, what.display().to_string(), result);
     }
+    // A plain file in a namespace's place: whoever wrote it down died before it was mounted.
+    let (names, files): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| Netns::is_mounted_at(name));
+    for name in files {
+        note(&mut undone, format!("namespace {name}"), Netns::delete_named(name));
+    }
     if !names.is_empty() {
         match ownership(&names, instance) {
             Ok(owned) => {
                 for (name, owner) in names.iter().zip(owned) {
                     match owner {
-                        Ok(()) => note(&mut undone, format!("namespace {name}"), Netns::delete_named(name)),
-                        Err(why) => undone.left.push(format!("namespace {name}: {why}")),
+                        Owner::Us => note(&mut undone, format!("namespace {name}"), Netns::delete_named(name)),
+                        Owner::SomebodyElse => {
+                            undone.removed.push(format!("namespace {name} let be: it is not this lab's"))
+                        }
+                        Owner::Unknown(why) => undone.left.push(format!("namespace {name}: {why}")),
                     }
                 }
             }
@@ -74,20 +80,18 @@ fn absent(result: io::Result<()>, path: &std::path::Path) -> Result<(), HostErro
     }
 }
 
-/// For each namespace, whether it may be removed, or why not.
-fn ownership(names: &[&str], instance: &str) -> Result<Vec<Result<(), String>>, HostError> {
+/// For each namespace, whose it is.
+fn ownership(names: &[&str], instance: &str) -> Result<Vec<Owner>, HostError> {
     let thread = LabThread::start("undo")?;
     Ok(thread.run(|inside| {
         let opened: Vec<Result<Netlink, HostError>> =
             names.iter().map(|name| Netlink::open(inside, &Netns::open_named(name)?)).collect();
         let looks = opened.into_iter().map(|opened| async {
             match opened {
-                // A plain file in a namespace's place: whoever recorded it died before it was mounted.
-                Err(error) if error.errno() == Some(libc::EINVAL) => Ok(()),
-                Err(error) => Err(error.to_string()),
+                Err(error) => Owner::Unknown(error.to_string()),
                 Ok(netlink) => match netlink.links().await {
                     Ok(links) => judge(&links, instance),
-                    Err(error) => Err(error.to_string()),
+                    Err(error) => Owner::Unknown(error.to_string()),
                 },
             }
         });
@@ -95,33 +99,36 @@ fn ownership(names: &[&str], instance: &str) -> Result<Vec<Result<(), String>>, 
     }))
 }
 
-/// A namespace is ours by the alias of its `lo`. One without an alias may be ours, made by a process that died before
-/// it set one: then it is as new, and may go; otherwise somebody else's.
-fn judge(links: &[LinkInfo], instance: &str) -> Result<(), String> {
+/// A namespace is ours by the alias of its `lo`, which it has before it has its name.
+fn judge(links: &[LinkInfo], instance: &str) -> Owner {
     let alias = links.iter().find(|link| link.name == "lo").and_then(|lo| lo.alias.as_deref());
-    let as_new = || links.iter().all(|link| !link.up && link.index < IFINDEX_BASE && link.alias.is_none());
-    match alias {
-        Some(alias) if alias == instance => Ok(()),
-        Some(alias) => Err(format!("left alone: it belongs to \"{alias}\", not to \"{instance}\"")),
-        None if as_new() => Ok(()),
-        None => Err("left alone: nothing in it says that this lab made it".to_owned()),
-    }
+    if alias == Some(instance) { Owner::Us } else { Owner::SomebodyElse }
+}
+
+/// Whose a namespace is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Owner {
+    /// This instance's.
+    Us,
+    /// Not this instance's: its name was free when it was written down, and taken by somebody else since.
+    SomebodyElse,
+    /// It could not be found out.
+    Unknown(String),
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn link(name: &str, index: u32, up: bool, alias: Option<&str>) -> LinkInfo {
-        LinkInfo { name: name.into(), index, up, alias: alias.map(Into::into), ..LinkInfo::default() }
+    fn link(name: &str, alias: Option<&str>) -> LinkInfo {
+        LinkInfo { name: name.into(), alias: alias.map(Into::into), ..LinkInfo::default() }
     }
 
     #[test]
     fn only_namespaces_of_the_instance_may_go() {
-        assert_eq!(judge(&[link("lo", 1, true, Some("star")), link("rx0", 1000, true, None)], "star"), Ok(()));
-        assert!(judge(&[link("lo", 1, true, Some("other"))], "star").is_err());
-        assert_eq!(judge(&[link("lo", 1, false, None)], "star"), Ok(()));
-        assert!(judge(&[link("lo", 1, true, None)], "star").is_err());
-        assert!(judge(&[link("lo", 1, false, None), link("eth0", 2, true, None)], "star").is_err());
+        assert_eq!(judge(&[link("lo", Some("star")), link("rx0", None)], "star"), Owner::Us);
+        assert_eq!(judge(&[link("lo", Some("other"))], "star"), Owner::SomebodyElse);
+        assert_eq!(judge(&[link("lo", None)], "star"), Owner::SomebodyElse);
+        assert_eq!(judge(&[], "star"), Owner::SomebodyElse);
     }
 }
