@@ -165,7 +165,7 @@ fn write_scripts(star: &Topology, dir: &Path) {
     }
 }
 
-/// Million frames a second of each engine, veth to XDP_DROP, on one CPU.
+/// Million frames a second of each engine, veth to `XDP_DROP`, on one CPU.
 fn engines() {
     let topology = topology::parse(Path::new("figures.toml"), CHAIN).unwrap_or_else(|errors| panic!("{errors}"));
     let mut lab = Lab::new(&topology).expect("the lab comes up");

@@ -53,7 +53,7 @@ pub(super) fn undo(changes: &[Change], instance: &str) -> Undone {
                     match owner {
                         Owner::Us => note(&mut undone, format!("namespace {name}"), Netns::delete_named(name)),
                         Owner::SomebodyElse => {
-                            undone.removed.push(format!("namespace {name} let be: it is not this lab's"))
+                            undone.removed.push(format!("namespace {name} let be: it is not this lab's"));
                         }
                         Owner::Unknown(why) => undone.left.push(format!("namespace {name}: {why}")),
                     }
