@@ -187,6 +187,16 @@ impl Lab {
         Ok(())
     }
 
+    /// Removes a port's device, and with a veth its peer's, as a test of a port that goes away wants it.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub fn remove_port(&self, port: PortId) -> Result<(), LabError> {
+        let netlink = &self.network.at(&self.topology, port).netlink;
+        self.thread.run(|inside| inside.block_on(netlink.delete_link(ifindex(port))))?;
+        Ok(())
+    }
+
     /// Takes the lab down. Dropping it does the same, but keeps errors to itself.
     ///
     /// # Errors

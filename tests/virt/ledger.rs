@@ -105,17 +105,39 @@ fn a_frame_over_the_targets_mtu() {
 
 #[test]
 fn an_egress_program_that_drops_counts_for_itself() {
-    let mut shown = String::new();
-    with_lab("ledger.toml", &path(&format!("{TO_OUT}\negress = \"drop\""), SINK, "flows = 1"), |lab| {
-        shown = ledger(&run(lab, Native));
-    });
-    insta::assert_snapshot!(shown);
+    insta::assert_snapshot!(both(&path(&format!("{TO_OUT}\negress = \"drop\""), SINK, "flows = 1"), |_| {}));
 }
 
 #[test]
 fn an_empty_map_slot_aborts() {
     let to_one = "maps.tx_ports = { 1 = \"dut:out0\" }\noptions = { max-entries = 2 }";
     insta::assert_snapshot!(both(&path(to_one, SINK, "flows = 2"), |_| {}));
+}
+
+#[test]
+fn a_target_that_was_deleted() {
+    for mode in [Native, Generic] {
+        with_lab("ledger.toml", &path(TO_OUT, "", "flows = 1"), |lab| {
+            // Attached first: the map is filled while the port is there.
+            let before = run(lab, mode);
+            assert!(before.ledger.is_balanced());
+            lab.remove_port(port(lab, "dut:out0")).unwrap();
+            let record = run(lab, mode);
+            assert!(record.ledger.is_balanced(), "{:#?}", record.ledger);
+            let losses: Vec<_> =
+                record.ledger.dropped.iter().map(|d| (d.at.as_str(), d.reason.as_str(), d.frames)).collect();
+            assert_eq!(losses, [("dut:rx0", "exception: XDP_ABORTED", FRAMES)], "{mode}");
+        });
+    }
+}
+
+#[test]
+fn traffic_may_be_given_by_time() {
+    let text = path(TO_OUT, SINK, "flows = 2").replace(&format!("frames = {FRAMES},"), "duration = \"200ms\",");
+    with_lab("ledger.toml", &text, |lab| {
+        let record = run(lab, Native);
+        assert!(record.ledger.is_balanced() && record.ledger.offered > FRAMES, "{:#?}", record.ledger);
+    });
 }
 
 #[test]

@@ -4,3 +4,4 @@ mod bad_days;
 mod command;
 mod ledger;
 mod program;
+mod shipped;

@@ -11,7 +11,7 @@ use crate::{
         reading::Reading,
     },
     program::kernel::KernelReasons,
-    topology::{Amount, Builtin, Engine, PortId, ProgramSource, Scenario, ScenarioId},
+    topology::{Amount, Builtin, Engine, Expect, PortId, ProgramSource, Scenario, ScenarioId},
     traffic::{
         Stop, frame_spec, live,
         packet::{self, PacketTraffic},
@@ -42,9 +42,10 @@ pub(super) fn run(
     let seen = come_to_rest(lab, scenario, offered, &before, &reasons)?;
     let settled = settle(&seen, &reasons);
     let bodies: Vec<_> = lab.installed().iter().map(|have| &have.wanted.body).collect();
+    let expect = expected(scenario, options);
     let checks = checks::correctness(&checks::Correctness {
         topology: &topology,
-        expect: &scenario.expect,
+        expect: &expect,
         each: checks::each_gets_all(&scenario.expect, bodies),
         ledger: &settled.ledger,
         clones: settled.clones,
@@ -54,6 +55,15 @@ pub(super) fn run(
         notes.push("interrupted: what was sent until then is settled".to_owned());
     }
     Ok(Case { scenario: id, mode, settled, notes, checks, cost: None })
+}
+
+/// What the scenario expects of as many frames as are sent: the file counts the clones of its own number.
+fn expected(scenario: &Scenario, options: &RunOptions) -> Expect {
+    let mut expect = scenario.expect.clone();
+    if let (Amount::Frames(of), Some(frames), Some(clones)) = (scenario.traffic.amount, options.frames, expect.clones) {
+        expect.clones = Some((u128::from(clones) * u128::from(frames) / u128::from(of.max(1))) as u64);
+    }
+    expect
 }
 
 /// Sends the scenario's traffic; returns how many frames were offered.

@@ -1,0 +1,68 @@
+//! The topologies that ship, with fewer frames: every scenario in every mode, its ledger and its checks.
+
+use xdplab::{
+    Lab,
+    record::Verdict,
+    report::text,
+    run::{RunOptions, scenario},
+};
+
+/// Frames of each scenario: a multiple of 98, the number of leaves of the largest star.
+const FRAMES: u64 = 9_800;
+
+/// Runs everything that the file has; what is shown is the same on every machine.
+fn all(lab: &mut Lab) -> String {
+    let options = RunOptions { frames: Some(FRAMES), ..RunOptions::default() };
+    let mut shown = String::new();
+    for spec in lab.topology().scenarios.clone() {
+        for mode in spec.modes {
+            let record = scenario(lab, &spec.name, mode, &options).unwrap_or_else(|error| panic!("{error:?}"));
+            assert_eq!(record.verdict, Verdict::Pass, "{} ({mode}): {:#?}", spec.name, record);
+            shown += &format!("{} ({mode})\n{}", spec.name, text::ledger(&record.ledger, record.clones));
+        }
+    }
+    shown
+}
+
+#[xdplab::test(topology = "topologies/drop.toml")]
+fn drop(lab: &mut Lab) {
+    insta::assert_snapshot!(all(lab));
+}
+
+#[xdplab::test(topology = "topologies/redirect-veth.toml")]
+fn redirect_veth(lab: &mut Lab) {
+    insta::assert_snapshot!(all(lab));
+}
+
+#[xdplab::test(topology = "topologies/i40e-i40e.toml")]
+fn i40e_i40e(lab: &mut Lab) {
+    insta::assert_snapshot!(all(lab));
+}
+
+#[xdplab::test(topology = "topologies/i40e-veth.toml")]
+fn i40e_veth(lab: &mut Lab) {
+    insta::assert_snapshot!(all(lab));
+}
+
+#[xdplab::test(topology = "topologies/broadcast-veth.toml")]
+fn broadcast_veth(lab: &mut Lab) {
+    insta::assert_snapshot!(all(lab));
+}
+
+#[xdplab::test(topology = "topologies/i40e-mlx4-veth.toml")]
+fn i40e_mlx4_veth(lab: &mut Lab) {
+    insta::assert_snapshot!(all(lab));
+}
+
+#[xdplab::test(topology = "topologies/star-100.toml")]
+fn star_100(lab: &mut Lab) {
+    // A hundred ledger rows say no more than their sums.
+    let shown = all(lab);
+    assert_eq!(shown.matches("leaf01:in0").count(), shown.matches("leaf98:in0").count());
+}
+
+#[xdplab::test(topology = "topologies/redirect-veth.toml")]
+async fn an_async_test_may_use_a_lab_too(lab: &Lab) {
+    tokio::task::yield_now().await;
+    assert_eq!(lab.installed().len(), lab.topology().programs.len());
+}
