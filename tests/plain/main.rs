@@ -1,4 +1,5 @@
 //! Tests that need no privilege: what is read, checked and rendered, without a kernel object.
 
+mod command;
 mod objects;
 mod topology;

@@ -16,8 +16,10 @@ fn all(lab: &mut Lab) -> String {
     let mut shown = String::new();
     for spec in lab.topology().scenarios.clone() {
         for mode in spec.modes {
-            let record = scenario(lab, &spec.name, mode, &options).unwrap_or_else(|error| panic!("{error:?}"));
+            let mut record = scenario(lab, &spec.name, mode, &options).unwrap_or_else(|error| panic!("{error:?}"));
             assert_eq!(record.verdict, Verdict::Pass, "{} ({mode}): {:#?}", spec.name, record);
+            // How many ICMP answers a stack gives is a matter of its rate limit.
+            record.ledger.foreign = 0;
             shown += &format!("{} ({mode})\n{}", spec.name, text::ledger(&record.ledger, record.clones));
         }
     }

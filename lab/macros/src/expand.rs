@@ -1,7 +1,7 @@
 //! What the attribute expands to.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::quote;
 use syn::{
     Expr, ExprLit, ItemFn, Lit, LitStr, MetaNameValue, Result, Token, punctuated::Punctuated, spanned::Spanned as _,
 };
@@ -25,8 +25,7 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
     let attributes = std::mem::take(&mut function.attrs);
     let visibility = function.vis.clone();
     let name = function.sig.ident.clone();
-    let body = format_ident!("body");
-    function.sig.ident = body.clone();
+    // The function keeps its name inside the test of that name: insta names snapshots by the innermost.
     function.vis = syn::Visibility::Inherited;
     let (path, text) = match topology {
         Topology::File(path) => {
@@ -36,9 +35,9 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
         Topology::Text(text) => (quote!(::core::concat!(::core::file!(), " (topology_text)")), quote!(#text)),
     };
     let call = if function.sig.asyncness.is_some() {
-        quote!(::xdplab::testing::block_on(#body(lab)))
+        quote!(::xdplab::testing::block_on(#name(lab)))
     } else {
-        quote!(#body(lab))
+        quote!(#name(lab))
     };
     Ok(quote! {
         #(#attributes)*

@@ -258,8 +258,9 @@ fn check_name(lab: &str) -> Result<(), LabError> {
 pub fn down(lab: &str) -> Result<(), LabError> {
     check_name(lab)?;
     let journal = Journal::open(lab)?;
-    // From here on `gc` may finish what this process does not.
-    journal.mark(State::Down)?;
+    // From here on `gc` may finish what this process does not. Where the disk is full that can't be written down, and
+    // `down` has to be called again; it must not keep the lab up.
+    let _ = journal.mark(State::Down);
     journal.undo()?;
     Ok(())
 }

@@ -1,6 +1,9 @@
 //! Engine `packet`: `AF_PACKET` through pnet, one system call a frame, as a peer's stack would send.
 
-use std::{io, time::Instant};
+use std::{
+    io,
+    time::{Duration, Instant},
+};
 
 use pnet::datalink::{
     Channel, NetworkInterface,
@@ -44,6 +47,7 @@ pub fn send(
     let port = lab.topology().port_name(traffic.from);
     let name = lab.topology().ports[traffic.from.0].name.clone();
     let failed = |source: io::Error| LabError::Send { port: port.clone(), source };
+    wait_until_running(lab, traffic.from)?;
     // The socket stays in the namespace that it was opened in.
     let channel = lab.in_node(traffic.from, || linux::channel(&interface(name, ifindex(traffic.from)), config()))?;
     let Channel::Ethernet(mut sender, _receiver) = channel.map_err(failed)? else {
@@ -87,6 +91,15 @@ pub fn send(
             }
         }
     })
+}
+
+/// A device that has just come up drops what is sent by it until the kernel has given it a queue, in its own time.
+fn wait_until_running(lab: &Lab, port: PortId) -> Result<(), LabError> {
+    let deadline = Instant::now() + Duration::from_secs(1);
+    while !lab.port_states()?[port.0].running && Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    Ok(())
 }
 
 fn interface(name: String, index: u32) -> NetworkInterface {

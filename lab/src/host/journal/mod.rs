@@ -142,10 +142,13 @@ impl Journal {
     }
 
     fn append(&self, record: &Record) -> Result<(), JournalError> {
-        write(&mut &self.file, record).map_err(|source| JournalError::File {
-            operation: "write",
-            path: self.path.clone(),
-            source,
+        let before = self.file.metadata().map(|file| file.len());
+        write(&mut &self.file, record).map_err(|source| {
+            // Half a line would hide those that come behind it.
+            if let Ok(length) = before {
+                let _ = self.file.set_len(length);
+            }
+            JournalError::File { operation: "write", path: self.path.clone(), source }
         })
     }
 

@@ -8,6 +8,7 @@ use crate::host::{
     bpffs::BpfFs,
     netlink::{LinkInfo, Netlink},
     netns::Netns,
+    paths,
     thread::LabThread,
 };
 use futures_util::future::join_all;
@@ -34,6 +35,15 @@ pub(super) fn undo(changes: &[Change], instance: &str) -> Undone {
         .collect();
     // Links first: a pinned link that is dropped detaches its program while its device is still there.
     for change in changes.iter().rev() {
+        // Whatever a journal says: files and mounts of a lab stand below the run directory.
+        let outside = match change {
+            Change::Mount { path } | Change::File { path } if !path.starts_with(paths::run_dir()) => Some(path),
+            _ => None,
+        };
+        if let Some(path) = outside {
+            undone.left.push(format!("{}: let be, it is outside of {}", path.display(), paths::run_dir().display()));
+            continue;
+        }
         let (what, result) = match change {
             Change::Netns { .. } => continue,
             Change::Mount { path } => (path, BpfFs::unmount(path).and_then(|()| absent(fs::remove_dir(path), path))),

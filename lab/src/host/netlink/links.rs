@@ -1,7 +1,7 @@
 //! What a namespace's devices are like now.
 
 use futures_util::TryStreamExt as _;
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage, LinkXdp};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage, LinkXdp, State};
 use rtnetlink::Handle;
 use serde::Serialize;
 
@@ -23,6 +23,8 @@ pub struct LinkInfo {
     pub up: bool,
     /// Whether it has a carrier.
     pub carrier: bool,
+    /// Whether it is operational: up, with a carrier, and the kernel has acted upon both.
+    pub running: bool,
     /// Its alias.
     pub alias: Option<String>,
     /// The id of its native program.
@@ -67,6 +69,7 @@ fn info(message: LinkMessage) -> LinkInfo {
             LinkAttribute::IfName(name) => link.name = name,
             LinkAttribute::Address(mac) => link.mac = mac,
             LinkAttribute::Mtu(mtu) => link.mtu = mtu,
+            LinkAttribute::OperState(state) => link.running = state == State::Up,
             LinkAttribute::Carrier(carrier) => link.carrier = carrier != 0,
             LinkAttribute::IfAlias(alias) => link.alias = Some(alias),
             LinkAttribute::NumRxQueues(queues) => link.rx_queues = queues,
