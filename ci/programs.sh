@@ -11,15 +11,18 @@ bpf_tests=(kfunc rejected section user)
 
 # build_programs DIR: builds all programs into DIR.
 build_programs() {
-    local out=$1 top registry
+    local out=$1 top
     top=$(git rev-parse --show-toplevel)
-    registry=${CARGO_HOME:-$HOME/.cargo}/registry/src
+    local flags="-C linker=bpf-linker -C debuginfo=2 -C link-arg=--btf -C target-cpu=v3"
+    flags+=" -C link-arg=--cpu-features=+allows-misaligned-mem-access --remap-path-prefix=$top=/xdplab"
     (
         cd "$top/fixtures/bpf"
-        RUSTC=$bpf_rustc RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=$top/fixtures/bpf/target \
-            RUSTFLAGS="-C linker=bpf-linker -C debuginfo=2 -C link-arg=--btf \
-            -C target-cpu=v3 -C link-arg=--cpu-features=+allows-misaligned-mem-access \
-            --remap-path-prefix=$top=/xdplab --remap-path-prefix=$registry=/registry" \
+        # Fetched first, so that the folders of sources are there; what they are called differs by machine.
+        cargo fetch --locked --quiet
+        for registry in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*; do
+            flags+=" --remap-path-prefix=$registry=/registry"
+        done
+        RUSTC=$bpf_rustc RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=$top/fixtures/bpf/target RUSTFLAGS=$flags \
             cargo build --locked --release --target bpfel-unknown-none
     )
     mkdir -p "$out/test"
