@@ -263,7 +263,10 @@ impl Lab {
     }
 
     /// The devices of all ports as they are now, by slot.
-    pub(crate) fn port_states(&self) -> Result<Vec<LinkInfo>, LabError> {
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub fn port_states(&self) -> Result<Vec<LinkInfo>, LabError> {
         let (topology, network) = (&self.topology, &self.network);
         self.thread.run(|inside| reading::port_states(inside, topology, network))
     }

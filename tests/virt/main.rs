@@ -2,6 +2,7 @@
 
 mod attribute;
 mod bad_days;
+mod bringup;
 mod command;
 mod ledger;
 mod program;
