@@ -16,7 +16,7 @@ build_programs() {
     local flags="-C linker=bpf-linker -C debuginfo=2 -C link-arg=--btf -C target-cpu=v3"
     flags+=" -C link-arg=--cpu-features=+allows-misaligned-mem-access --remap-path-prefix=$top=/xdplab"
     (
-        cd "$top/fixtures/bpf"
+        cd "$top/fixtures/bpf" || exit
         # Fetched first, so that the folders of sources are there; what they are called differs by machine.
         cargo fetch --locked --quiet
         for registry in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*; do
