@@ -27,10 +27,26 @@ pub fn markdown(report: &Report) -> String {
             word(s.verdict)
         );
     }
+    md.push('\n');
+    for note in text::notes(report, |_| true).into_iter().chain(text::common_notes(report)) {
+        md += &format!("- {}\n", cell(&note));
+    }
     for s in report.scenarios.iter().filter(|s| s.verdict != Verdict::Pass) {
         let reason = s.reason.as_deref().unwrap_or("no reason given");
         md += &format!("\n<details><summary>{} ({}): {}</summary>\n\n", cell(&s.name), s.mode, cell(reason));
-        md += &format!("```\n{}```\n\n</details>\n", text::ledger(&s.ledger, s.clones));
+        if s.verdict != Verdict::Skipped {
+            md += &format!("```\n{}```\n\n", text::ledger(&s.ledger, s.clones));
+        }
+        for check in s.checks.iter().filter(|check| !check.ok) {
+            let held = if check.undecided { "undecided" } else { "failed" };
+            md += &format!(
+                "- {} {held}: limit {}, measured {}\n",
+                cell(&check.what),
+                cell(&check.limit),
+                cell(&check.measured)
+            );
+        }
+        md += "\n</details>\n";
     }
     md
 }

@@ -45,6 +45,10 @@ pub fn text(report: &Report, style: Style) -> String {
             text += &details(s, style);
         }
     }
+    // Those whose details are not shown have remarks too; each is said once, with whom it is about.
+    for note in notes(report, |s| !style.verbose && s.verdict == Verdict::Pass) {
+        text += &format!("\nnote: {note}");
+    }
     for note in common_notes(report) {
         text += &format!("\nnote: {note}");
     }
@@ -148,15 +152,43 @@ pub fn ledger(ledger: &Ledger, clones: u64) -> String {
     text
 }
 
+/// The remarks of the scenarios that `told` picks, each once, with those that it is about.
+pub(super) fn notes(report: &Report, told: impl Fn(&ScenarioRecord) -> bool) -> Vec<String> {
+    let mut noted: Vec<(&str, Vec<&ScenarioRecord>)> = Vec::new();
+    for s in report.scenarios.iter().filter(|s| told(s)) {
+        for note in &s.notes {
+            match noted.iter_mut().find(|(text, _)| text == note) {
+                Some((_, about)) => about.push(s),
+                None => noted.push((note, vec![s])),
+            }
+        }
+    }
+    noted.into_iter().map(|(note, about)| format!("{}: {note}", whom(report, &about))).collect()
+}
+
+/// Some scenarios in as few words as will do.
+fn whom(report: &Report, about: &[&ScenarioRecord]) -> String {
+    let mode = about[0].mode;
+    let of_mode = report.scenarios.iter().filter(|s| s.mode == mode).count();
+    if about.len() > 1 && about.len() == report.scenarios.len() {
+        "all scenarios".to_owned()
+    } else if of_mode > 1 && about.len() == of_mode && about.iter().all(|s| s.mode == mode) {
+        format!("all scenarios in {mode} mode")
+    } else {
+        about.iter().map(|s| format!("{} ({})", s.name, s.mode)).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// What holds for every priced scenario is said once.
-fn common_notes(report: &Report) -> Vec<String> {
+pub(super) fn common_notes(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
     if report.links.iter().any(|link| link.stands_in_for.is_some()) {
         notes.push("veth pairs stand in for NICs: costs are of veth, and say nothing of the NIC's own".to_owned());
     }
     if report.scenarios.iter().any(|s| s.cost.is_some()) {
         notes.push(
-            "ns/packet is the median of windows, with its 90 % interval. On veth one CPU runs generator, hops\n      and sink: it is the cost of all of them"
+            "ns/packet is the median of windows, with its 90 % interval. On veth one CPU runs generator, hops and sink: it \
+             is the cost of all of them"
                 .to_owned(),
         );
     }

@@ -91,13 +91,11 @@ pub(super) fn run(
         let case = &mut cases[n];
         let scenario = &topology.scenarios[case.scenario.0];
         case.cost = interval::cost(std::mem::take(&mut windows[n]));
-        case.notes.push(
-            match clock(&topology, scenario) {
-                Clock::Sink(port) => format!("timed by the sink's clock at {}", topology.port_name(port)),
-                Clock::Source => "timed by the source's clock: no one sink sees every frame".to_owned(),
-                Clock::Sender => "timed by the sender's clock: no sink ends the path".to_owned(),
-            } + "; on veth one CPU runs generator, hops and sink, and the cost is of all of them",
-        );
+        case.notes.push(match clock(&topology, scenario) {
+            Clock::Sink(port) => format!("timed by the sink's clock at {}", topology.port_name(port)),
+            Clock::Source => "timed by the source's clock: no one sink sees every frame".to_owned(),
+            Clock::Sender => "timed by the sender's clock: no sink ends the path".to_owned(),
+        });
         if lost[n] > 0 {
             case.notes.push(format!("{} frames did not arrive while pricing", lost[n]));
         }
