@@ -36,3 +36,7 @@ async fn an_async_test_runs_a_scenario(lab: &mut Lab) {
 fn a_panic_is_seen_by_the_runner(_lab: &Lab) {
     panic!("seen by the runner");
 }
+
+#[xdplab::test(topology = "topologies/drop.toml", needs = ["rooot"])]
+#[should_panic(expected = "`rooot` is no ability")]
+fn a_need_that_nothing_is_called_is_a_failure(_lab: &Lab) {}

@@ -1,7 +1,7 @@
 //! What [`#[xdplab::test]`](macro@crate::test) stands on: a lab for a test, and the policy on skips.
 //!
 //! A runner shows a skipped test as passed. So a missing ability is a failure unless `XDPLAB_MAY_SKIP` names it
-//! (`XDPLAB_MAY_SKIP=root,fentry`), and every skip is written to `target/xdplab-skips`, which CI prints.
+//! (`XDPLAB_MAY_SKIP=root,pktgen`), and every skip is written to `target/xdplab-skips`, which CI prints.
 
 use std::{
     fs::{self, OpenOptions},
@@ -34,11 +34,15 @@ pub fn with_lab(path: &str, text: &str, test: impl FnOnce(&mut Lab)) {
 /// Whether the host has an ability that a test needs. `false`: the test is to end; the skip is on record.
 ///
 /// # Panics
-/// Where the host lacks it and `XDPLAB_MAY_SKIP` does not name it.
+/// Where the host lacks it and `XDPLAB_MAY_SKIP` does not name it, and where `name` is none that `xdplab doctor` shows.
 pub fn has(name: &str) -> bool {
     let missing = match name {
         "root" => !crate::host::is_root(),
-        _ => ability::all().iter().any(|ability| ability.name == name && ability.state == State::Missing),
+        // A name that nothing has would never be missing, and the test would run without what it needs.
+        _ => match ability::all().iter().find(|ability| ability.name == name) {
+            Some(ability) => ability.state == State::Missing,
+            None => panic!("`{name}` is no ability that `xdplab doctor` knows"),
+        },
     };
     if !missing {
         return true;
