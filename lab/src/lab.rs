@@ -73,11 +73,19 @@ impl Lab {
         let instance = Instance::ephemeral(&topology.name);
         let thread = LabThread::start(&format!("lab {}", instance.tag.as_deref().unwrap_or_default()))?;
         let journal = Journal::create(&instance.to_string(), &instance.to_string(), Kind::Ephemeral)?;
-        let (network, bpffs) = thread.run(|inside| -> Result<_, LabError> {
+        let built = thread.run(|inside| -> Result<_, LabError> {
             let network = network::build(inside, topology, &instance, &journal)?;
             network.set_bridge_gro(inside, topology)?;
             Ok((network, BpfFs::detached()?))
-        })?;
+        });
+        let (network, bpffs) = match built {
+            Ok(built) => built,
+            Err(error) => {
+                // Its namespaces went with their descriptors.
+                journal.finish()?;
+                return Err(error);
+            }
+        };
         Ok(Self {
             source: None,
             watch: None,

@@ -105,13 +105,14 @@ fn a_new_link_is_quiet() {
 
 #[test]
 fn an_offload_that_a_port_lacks_is_named_with_those_that_it_has() {
-    let text = LAB.replace("tso = false", "warp = true");
-    let topology = xdplab::topology::parse(std::path::Path::new("t.toml"), &text);
-    // Where the file's own checks let it through, the device says what it has.
-    if let Ok(topology) = topology {
-        let error = Lab::new(&topology).expect_err("there is no such offload").to_string();
-        assert!(error.contains("x has no offload \"warp\"") && error.contains("tx-tcp-segmentation"), "{error}");
-    }
+    let text = LAB.replace("tso = false", "warp = true").replace("name = \"bringup\"", "name = \"nowarp\"");
+    let topology = xdplab::topology::parse(std::path::Path::new("t.toml"), &text).unwrap();
+    let error = Lab::new(&topology).expect_err("there is no such offload").to_string();
+    assert!(error.contains("x has no offload \"warp\"") && error.contains("tx-tcp-segmentation"), "{error}");
+    // A lab that did not come up leaves no journal either.
+    let left = xdplab::host::journal::list().unwrap();
+    let dead = |entry: &xdplab::host::journal::Entry| entry.name.starts_with("nowarp@") && !entry.at_work;
+    assert!(!left.iter().any(dead), "{left:?}");
 }
 
 #[test]
