@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use xdplab_wire::records::{PortCounters, SourceState};
 
 pub use error::LabError;
-pub use install::{Installed, Site, Wanted, targets, wanted};
+pub use install::{Installed, Site, Wanted, wanted};
 pub use instance::Instance;
 pub use network::{Network, Place, bridge_netns_name, ifindex, netns_name};
 

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     host::{HostError, ethtool::Ethtool, thread::Inside},
     program::{LoadContext, XdpLink, XdpProgram, load},
-    topology::{Builtin, Datum, MapContents, PortId, ProgramBody, ProgramId, ProgramSource, Scenario, Topology},
+    topology::{Builtin, PortId, ProgramBody, ProgramId, Scenario, Topology},
     xdp::XdpMode,
 };
 
@@ -51,9 +51,8 @@ pub fn wanted(topology: &Topology, scenario: Option<&Scenario>, mode: XdpMode, c
         .iter()
         .enumerate()
         .map(|(n, program)| {
-            let instead = scenario.and_then(|s| s.programs.iter().find(|(id, _)| id.0 == n));
-            let body = instead.map_or(&program.body, |(_, body)| body).clone();
-            let helper = body.source == ProgramSource::Builtin(Builtin::Sink);
+            let body = scenario.map_or(&program.body, |s| topology.body_in(s, ProgramId(n))).clone();
+            let helper = body.builtin() == Some(Builtin::Sink);
             let default = if helper { XdpMode::Native } else { mode };
             let mode = program.mode.unwrap_or(default);
             Wanted { program: ProgramId(n), body, mode, counting, flows }
@@ -114,7 +113,7 @@ fn attach(inside: &Inside, site: Site<'_>, wanted: Wanted) -> Result<Installed, 
         },
     )?;
     // A devmap resolves its ports in the namespace that it is filled from: the targets', which is the program's too.
-    let home = targets(&wanted.body).first().or(spec.attach.first()).copied();
+    let home = wanted.body.ports().first().or(spec.attach.first()).copied();
     match home {
         Some(port) => inside.enter(&network.at(topology, port).netns, || program.fill_maps())??,
         None => program.fill_maps()?,
@@ -142,19 +141,4 @@ fn attach(inside: &Inside, site: Site<'_>, wanted: Wanted) -> Result<Installed, 
 /// A generic program sees redirected frames only where its port polls, which takes GRO; a native one polls itself.
 fn set_polling(port: &str, mode: XdpMode) -> Result<(), HostError> {
     Ethtool::open()?.set_gro(port, mode == XdpMode::Generic)
-}
-
-/// The ports that a program redirects to, in the order of its map's slots.
-pub fn targets(body: &ProgramBody) -> Vec<PortId> {
-    let port = |datum: &Datum| match datum {
-        Datum::Port(port) => Some(*port),
-        _ => None,
-    };
-    body.maps
-        .values()
-        .flat_map(|contents| match contents {
-            MapContents::List(values) => values.iter().filter_map(port).collect::<Vec<_>>(),
-            MapContents::Table(pairs) => pairs.iter().filter_map(|(_, value)| port(value)).collect(),
-        })
-        .collect()
 }

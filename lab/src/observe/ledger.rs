@@ -115,13 +115,6 @@ impl Observation {
         self.sum(event, |key| key.slot == slot)
     }
 
-    /// Frames at rest at their ends, as far as cheap counters tell: enough to wait for traffic to come to rest.
-    pub fn ended(&self, reasons: &dyn DropReasons) -> u64 {
-        let settled = settle(self, reasons);
-        let ledger = &settled.ledger;
-        ledger.delivered.values().sum::<u64>() + ledger.dropped.iter().map(|d| d.frames).sum::<u64>()
-    }
-
     /// Copies handed to target `to` by the program at `from`, whether the target took them or not.
     fn copies(&self, from: u32, to: u32) -> u64 {
         let native = self.sum(event::DEVMAP_SENT, |k| k.slot == to && k.other == from)

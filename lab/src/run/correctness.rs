@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{Case, Progress, RunOptions, amount_and_engine, checks};
 use crate::{
-    lab::{Installed, Lab, LabError, SourceKey, targets},
+    lab::{Installed, Lab, LabError, SourceKey},
     observe::{
         causes::{Peer, Target},
         ledger::{DropReasons, Observation, PortObservation, Role, settle},
@@ -154,7 +154,7 @@ fn observe(lab: &Lab, scenario: &Scenario, offered: u64, now: &Reading) -> Resul
                 egress_dropped: reading.egress_dropped,
                 peer: peer.map(|peer| peer.0 as u32),
                 targets: have
-                    .map(|have| targets(&have.wanted.body))
+                    .map(|have| have.wanted.body.ports())
                     .unwrap_or_default()
                     .iter()
                     .map(|p| p.0 as u32)

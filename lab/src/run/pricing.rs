@@ -106,9 +106,8 @@ pub(super) fn run(
 /// What times a scenario's windows.
 fn clock(topology: &Topology, scenario: &Scenario) -> Clock {
     let body = |port: PortId| {
-        let (id, program) = topology.program_at(port)?;
-        let instead = scenario.programs.iter().find(|(other, _)| *other == id);
-        Some(instead.map_or(&program.body, |(_, body)| body))
+        let (id, _) = topology.program_at(port)?;
+        Some(topology.body_in(scenario, id))
     };
     let is_sink = |port: &&PortId| body(**port).is_some_and(|b| b.source == ProgramSource::Builtin(Builtin::Sink));
     let bodies = (0..topology.ports.len()).filter_map(|port| body(PortId(port)));

@@ -3,13 +3,6 @@
 use super::{NodeId, PortId, Program, ProgramId, ScenarioId, Topology};
 
 impl Topology {
-    /// The port of that name, `node:port`.
-    pub fn port(&self, name: &str) -> Option<PortId> {
-        let (node, port) = name.split_once(':')?;
-        let node = self.node(node)?;
-        self.ports.iter().position(|p| p.node == node && p.name == port).map(PortId)
-    }
-
     /// The node of that name.
     pub fn node(&self, name: &str) -> Option<NodeId> {
         self.nodes.iter().position(|n| n.name == name).map(NodeId)

@@ -130,16 +130,6 @@ impl Netlink {
         self.change(message, || format!("set the MTU of device {ifindex} to {mtu}")).await
     }
 
-    /// Sets a device's alias, a free text.
-    ///
-    /// # Errors
-    /// Where the kernel refuses.
-    pub async fn set_alias(&self, ifindex: u32, alias: &str) -> Result<(), HostError> {
-        let mut message = change(ifindex);
-        message.attributes.push(LinkAttribute::IfAlias(alias.to_owned()));
-        self.change(message, || format!("set the alias of device {ifindex}")).await
-    }
-
     /// Names a device and brings it up in one request.
     ///
     /// # Errors
