@@ -17,6 +17,7 @@ pub use error::LabError;
 pub use install::{Installed, Site, Wanted, wanted};
 pub use instance::Instance;
 pub use network::{Network, Place, bridge_netns_name, ifindex, netns_name};
+pub use spare::Spare;
 
 use crate::{
     host::{
@@ -235,7 +236,7 @@ impl Lab {
             let spare = &mut self.spare;
             let source = self.thread.run(|inside| -> Result<Source, LabError> {
                 if spare.is_none() {
-                    *spare = Some(spare::Spare::new(inside)?);
+                    *spare = Some(spare::Spare::new(inside, 1)?);
                 }
                 let spare = spare.as_ref().expect("made above");
                 spare.source(inside, topology, network, instance, key)

@@ -12,7 +12,12 @@ pub(super) mod objects {
         };
     }
     object!(BROADCAST, "broadcast.o");
+    object!(CLONES, "clones.o");
+    object!(CPUMAP, "cpumap.o");
+    object!(DISPATCHER, "dispatcher.o");
     object!(EXTACK, "extack.o");
+    object!(FLOW, "flow.o");
+    object!(PEEK, "peek.o");
     object!(REDIRECT_MAP, "redirect_map.o");
     object!(SINK, "sink.o");
     object!(SOURCE, "source.o");

@@ -211,7 +211,7 @@ fn resolve(contents: &MapContents, cx: &LoadContext<'_>) -> MapContents {
 }
 
 /// Hands a program to the verifier.
-fn verify(ebpf: &mut Ebpf, object: &str, program: &str, log_dir: Option<&Path>) -> Result<(), ProgramError> {
+pub(super) fn verify(ebpf: &mut Ebpf, object: &str, program: &str, log_dir: Option<&Path>) -> Result<(), ProgramError> {
     let loaded = match ebpf.program_mut(program) {
         Some(Program::Xdp(xdp)) => xdp.load(),
         _ => Err(AyaProgramError::UnexpectedProgramType),

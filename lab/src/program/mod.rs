@@ -9,20 +9,26 @@
 //! | `extack` | the kernel's own words for a refused attachment |
 //! | `xdp` | loaded programs and their links |
 //! | `source` | the generator's program |
+//! | `trivial` | the least programs that there are |
 //! | `watch` | the observer's programs |
+//! | `dispatcher` | which programs the kernel's XDP dispatcher calls directly |
+//! | `peek` | reading kernel memory |
 //! | `kernel` | the running kernel's own types (BTF) |
 //! | `sys` | the system calls |
 
 #![expect(unsafe_code, reason = "BPF system calls that no safe wrapper covers stand in `sys`")]
 
 mod builtin;
+pub mod dispatcher;
 mod error;
 mod extack;
 pub mod kernel;
 mod load;
 mod object;
+mod peek;
 mod source;
 mod sys;
+mod trivial;
 mod values;
 pub mod watch;
 mod xdp;
@@ -30,5 +36,6 @@ mod xdp;
 pub use error::ProgramError;
 pub use load::{LoadContext, examine, load};
 pub use source::{Source, SourceSpec};
+pub use trivial::{Reference, load_trivial};
 pub use watch::{Watch, WatchSpec};
 pub use xdp::{XdpLink, XdpProgram, pinned_counters};

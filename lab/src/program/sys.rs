@@ -15,6 +15,7 @@ use std::{
 const MAP_LOOKUP_ELEM: u32 = 1;
 const MAP_UPDATE_ELEM: u32 = 2;
 const OBJ_PIN: u32 = 6;
+const OBJ_GET_INFO_BY_FD: u32 = 15;
 const LINK_CREATE: u32 = 28;
 const LINK_UPDATE: u32 = 29;
 /// `BPF_XDP` of `enum bpf_attach_type`.
@@ -50,6 +51,23 @@ pub(super) fn link_update(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::
     let mut attributes = Attributes::default();
     attributes[..2].copy_from_slice(&[link.as_raw_fd() as u32, program.as_raw_fd() as u32]);
     bpf(LINK_UPDATE, &mut attributes).map(drop)
+}
+
+/// Where the kernel put a program's code; `None` where it does not tell, or did not translate it.
+pub(super) fn program_address(program: BorrowedFd<'_>) -> io::Result<Option<u64>> {
+    // struct bpf_prog_info up to jited_ksyms: words 26 (nr_jited_ksyms) and 28 (its address).
+    let mut info = [0u32; 30];
+    let mut address = 0u64;
+    info[26] = 1;
+    let at = (&raw mut address) as u64;
+    info[28] = at as u32;
+    info[29] = (at >> 32) as u32;
+    let mut attributes = Attributes::default();
+    attributes[0] = program.as_raw_fd() as u32;
+    attributes[1] = size_of_val(&info) as u32;
+    pointer(&mut attributes, 2, info.as_mut_ptr().cast());
+    bpf(OBJ_GET_INFO_BY_FD, &mut attributes)?;
+    Ok(Some(address).filter(|address| *address != 0))
 }
 
 /// Pins a link, a map or a program.

@@ -4,6 +4,7 @@ use std::{
     io,
     os::fd::{AsFd as _, OwnedFd},
     path::Path,
+    time::Duration,
 };
 
 use aya::{
@@ -14,6 +15,7 @@ use aya::{
     },
     programs::{Program, ProgramFd, TestRun as _, TestRunAttrs, TestRunOptions, Xdp},
 };
+use nix::time::{ClockId, clock_gettime};
 use xdplab_wire::records::PortCounters;
 
 use super::{ProgramError, extack, sys, values};
@@ -68,6 +70,14 @@ impl XdpProgram {
     /// The kernel's tag of the program's code.
     pub fn tag(&self) -> u64 {
         self.xdp().info().map_or(0, |info| info.tag())
+    }
+
+    /// Where the kernel put the program's code; `None` where it does not tell, or runs it without translating it.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub fn address(&self) -> Result<Option<u64>, ProgramError> {
+        sys::program_address(self.fd()?.as_fd()).map_err(|source| ProgramError::system("look at a program", source))
     }
 
     /// Fills the maps as the topology has it. To be called in the namespace of the ports that a devmap names: the
@@ -137,6 +147,18 @@ impl XdpProgram {
             self.xdp().test_run(options).map_err(|e| ProgramError::system("run a program", io::Error::other(e)))?;
         after.truncate(result.data_size_out as usize);
         Ok((result.return_value, after))
+    }
+
+    /// Runs the program on a frame so many times in a row, by `BPF_PROG_RUN`, and returns how much CPU time the call
+    /// took: where another process had the CPU meanwhile, that does not count. The kernel's own figure is a whole number
+    /// of nanoseconds a run.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub fn time_runs(&self, frame: &[u8], runs: u32) -> Result<Duration, ProgramError> {
+        let options = TestRunOptions { data_in: Some(frame), repeat: runs, ..TestRunOptions::new() };
+        let xdp = self.xdp();
+        timed(|| xdp.test_run(options))
     }
 
     /// Runs the program on live frames, `batch` at a time, by `BPF_PROG_RUN`. To be called in the namespace that the
@@ -243,6 +265,16 @@ impl XdpLink {
         sys::pin(self.fd.as_fd(), path)
             .map_err(|source| ProgramError::system(format!("pin {}", path.display()), source))
     }
+}
+
+/// CPU time of this thread that a run took.
+pub(super) fn timed<R>(run: impl FnOnce() -> Result<R, aya::programs::ProgramError>) -> Result<Duration, ProgramError> {
+    let failed = |errno: nix::Error| ProgramError::system("read the thread's clock", errno);
+    let started = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_err(failed)?;
+    let outcome = run();
+    let elapsed = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_err(failed)? - started;
+    outcome.map_err(|e| ProgramError::system("run a program", io::Error::other(e)))?;
+    Ok(Duration::from(elapsed))
 }
 
 /// What a refused attachment means.

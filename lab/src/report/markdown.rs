@@ -52,7 +52,7 @@ pub fn markdown(report: &Report) -> String {
 }
 
 /// A text that can't leave its cell.
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace(['\n', '\r'], " ").replace('<', "&lt;")
 }
 

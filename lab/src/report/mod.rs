@@ -1,5 +1,6 @@
 //! Renders records: what `lab/src/record` holds, for people and for machines. Nothing here measures or decides.
 
+pub mod bench;
 pub mod json;
 pub mod junit;
 pub mod markdown;

@@ -14,15 +14,25 @@ pub struct Table {
 impl Table {
     /// A table with these column heads.
     pub fn new<const N: usize>(head: [&str; N]) -> Self {
+        Self::of(&head)
+    }
+
+    /// The same for heads whose number is not known here.
+    pub fn of(head: &[&str]) -> Self {
         let mut table = comfy_table::Table::new();
         table.load_style(presets::NOTHING).set_header(head);
         Self { table, rows: Vec::new() }
     }
 
+    /// Adds a row with as many cells as there are heads.
+    pub fn cells(&mut self, cells: &[String]) {
+        self.table.add_row(cells);
+        self.rows.push(cells.to_vec());
+    }
+
     /// Adds a row.
     pub fn row<const N: usize>(&mut self, cells: [&str; N]) {
-        self.table.add_row(cells);
-        self.rows.push(cells.map(str::to_owned).to_vec());
+        self.cells(&cells.map(str::to_owned));
     }
 
     /// Whether it has no row.

@@ -200,7 +200,7 @@ fn indent(text: &str) -> String {
 }
 
 /// Colours the words of verdicts, which no other cell has.
-fn paint(text: &str, style: Style) -> String {
+pub(super) fn paint(text: &str, style: Style) -> String {
     if !style.colour {
         return text.to_owned();
     }

@@ -5,6 +5,7 @@
 #![cfg_attr(not(test), no_std)]
 #![expect(clippy::inline_always, reason = "BPF programs are verified as one function: a call in between costs there")]
 
+pub mod flow;
 pub mod marker;
 pub mod records;
 pub mod window;

@@ -76,6 +76,19 @@ pub struct FlowWindow {
     pub seen: [u64; (WINDOW / 64) as usize],
 }
 
+/// How the lookups of `flow` ended, on one CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Lookups {
+    /// Lookups that found an entry.
+    pub hits: u64,
+    /// Lookups that found none.
+    pub misses: u64,
+}
+
+/// Bytes that `peek` reads at once.
+pub const PEEK: usize = 256;
+
 /// What `watch` looks devices up by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(C)]
@@ -123,8 +136,6 @@ pub mod event {
     pub const CPUMAP_DROP: u32 = 9;
     /// `xdp_bulk_tx`, frames dropped: slot: where the program ran; code: errno, 0 where the ring was full.
     pub const BULK_TX_DROP: u32 = 11;
-    /// `mm_page_alloc` on the pinned CPU with the clone's GFP value: slot 0.
-    pub const CLONE_PAGE: u32 = 10;
 }
 
 impl PortCounters {

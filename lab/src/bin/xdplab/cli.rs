@@ -54,6 +54,11 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  xdplab run topologies/i40e-veth.toml\n  xdplab run topologies/*.toml --format json > report.json\n  xdplab run lab.toml --scenario 'drop at dut' --frames 100000000"
     )]
     Run(RunArgs),
+    /// Runs a micro-benchmark and prints it beside the published figures.
+    #[command(
+        after_help = "Examples:\n  xdplab bench dispatcher\n  xdplab bench dispatcher --entries 60 --format json > dispatcher.json"
+    )]
+    Bench(BenchArgs),
     /// Renders a report that `run --format json` wrote.
     #[command(
         after_help = "Examples:\n  xdplab report report.json\n  xdplab report report.json --format md >> $GITHUB_STEP_SUMMARY"
@@ -191,6 +196,41 @@ pub(crate) struct RunArgs {
     /// How the report is printed.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    pub(crate) name: BenchName,
+}
+
+/// The benchmarks.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchName {
+    /// One run of a program by the number of programs attached, and where the kernel's dispatcher ends.
+    Dispatcher(DispatcherArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DispatcherArgs {
+    /// Programs to attach, one after the other; 50 unless given.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=256))]
+    pub(crate) entries: Option<u32>,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: BenchFormat,
+}
+
+/// How a benchmark's result is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum BenchFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// Markdown tables.
+    Md,
+    /// For machines.
+    Json,
 }
 
 /// How a report is rendered.

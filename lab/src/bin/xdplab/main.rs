@@ -1,5 +1,6 @@
 //! The command `xdplab`: one small file a verb, each a thin layer over the library.
 
+mod bench;
 mod check;
 mod cli;
 mod doctor;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Verb::Inspect(args) => inspect::inspect(&args),
         Verb::Exec(args) => exec::exec(&args),
         Verb::Run(args) => run::run(&args),
+        Verb::Bench(args) => bench::bench(&args),
         Verb::Report(args) => report::report(&args),
         Verb::Graph(args) => graph::graph(&args),
         Verb::Doctor(args) => doctor::doctor(&args),

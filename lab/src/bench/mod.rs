@@ -1,0 +1,71 @@
+//! Micro-benchmarks: each measures one thing that XDP's performance work argues about, and holds it against the
+//! published figures.
+//!
+//! | file | measures |
+//! |---|---|
+//! | `dispatcher` | one run of a program by the number of programs attached, and where the dispatcher ends |
+//! | `layout` | the dispatcher's code, computed |
+//! | `published` | the published figures |
+//! | `window` | repeated runs and their clock |
+
+pub mod dispatcher;
+pub mod layout;
+pub mod published;
+
+use crate::{
+    measure::{fingerprint, interval},
+    record::{
+        Check, Verdict,
+        bench::{BENCH_SCHEMA, Bench, BenchReport, Nanoseconds},
+    },
+    run::checks,
+};
+
+/// A benchmark at work: its start and what it collects on the way.
+#[derive(Debug)]
+struct Running {
+    started: jiff::Timestamp,
+    checks: Vec<Check>,
+    notes: Vec<String>,
+}
+
+impl Running {
+    fn start() -> Self {
+        Self { started: jiff::Timestamp::now(), checks: Vec::new(), notes: Vec::new() }
+    }
+
+    /// Notes a check: `measured` against `limit`, both in words.
+    fn check(&mut self, what: &str, limit: impl Into<String>, measured: impl Into<String>, ok: bool) {
+        self.checks.push(Check {
+            what: what.to_owned(),
+            limit: limit.into(),
+            measured: measured.into(),
+            ok,
+            undecided: false,
+        });
+    }
+
+    fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    fn finish(self, bench: Bench) -> BenchReport {
+        let verdict = if self.checks.is_empty() { Verdict::Pass } else { checks::verdict(&self.checks) };
+        BenchReport {
+            schema: BENCH_SCHEMA.to_owned(),
+            started: self.started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            fingerprint: fingerprint::of_host(),
+            seconds: jiff::Timestamp::now().duration_since(self.started).as_secs_f64(),
+            bench,
+            checks: self.checks,
+            verdict,
+            notes: self.notes,
+        }
+    }
+}
+
+/// The median of some values and its 90 % interval; zero of none.
+fn median(values: &[f64]) -> Nanoseconds {
+    interval::median(values)
+        .map_or(Nanoseconds { ns: 0.0, ci: [0.0, 0.0] }, |e| Nanoseconds { ns: e.value, ci: [e.low, e.high] })
+}

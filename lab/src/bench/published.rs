@@ -1,0 +1,122 @@
+//! The published figures, compiled in from `fixtures/published`, whose README names the sources.
+
+use std::collections::BTreeMap;
+
+use crate::record::bench::{DispatcherPublished, FlowPublished, PathPublished, TraitPublished};
+
+macro_rules! file {
+    ($name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/published/", $name))
+    };
+}
+
+/// The rows of a table of comma-separated values, each by its column's name. None of the files quotes a value.
+fn rows(text: &'static str) -> impl Iterator<Item = BTreeMap<&'static str, &'static str>> {
+    let mut lines = text.lines().filter(|line| !line.is_empty());
+    let head: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    lines.map(move |line| head.iter().copied().zip(line.split(',')).collect())
+}
+
+fn text(row: &BTreeMap<&str, &str>, column: &str) -> String {
+    row.get(column).copied().unwrap_or_default().to_owned()
+}
+
+fn number(row: &BTreeMap<&str, &str>, column: &str) -> f64 {
+    maybe(row, column).unwrap_or(f64::NAN)
+}
+
+fn maybe(row: &BTreeMap<&str, &str>, column: &str) -> Option<f64> {
+    row.get(column)?.parse().ok()
+}
+
+/// One run by the number of programs, ns.
+pub fn dispatcher() -> Vec<DispatcherPublished> {
+    rows(file!("dispatcher_v4.csv"))
+        .map(|row| DispatcherPublished {
+            jump_targets: text(&row, "jump_targets"),
+            function_position: text(&row, "function_position"),
+            mitigations: text(&row, "mitigations"),
+            entries: number(&row, "entries") as u32,
+            image_bytes: number(&row, "image_bytes") as u32,
+            ns_per_run: number(&row, "ns_per_run"),
+        })
+        .collect()
+}
+
+/// Dropping in the driver and in the stack, Mpps.
+pub fn drop() -> Vec<PathPublished> {
+    rows(file!("dispatcher_v3.csv"))
+        .map(|row| PathPublished {
+            version: format!("{}, mitigations={}", text(&row, "variant"), text(&row, "mitigations")),
+            test: "drop".to_owned(),
+            generic_mpps: maybe(&row, "xdp_skb_drop_mpps"),
+            native_mpps: maybe(&row, "xdp_drv_drop_mpps"),
+            note: format!("one run {} ns", text(&row, "xdp_perf_ns")),
+        })
+        .collect()
+}
+
+/// Redirects and broadcasts, Mpps.
+pub fn redirect() -> Vec<PathPublished> {
+    rows(file!("redirect_broadcast_v10.csv"))
+        .map(|row| PathPublished {
+            version: text(&row, "kernel"),
+            test: format!("{} {}->{}", text(&row, "test"), text(&row, "in"), text(&row, "out")),
+            generic_mpps: maybe(&row, "generic_mpps"),
+            native_mpps: maybe(&row, "native_mpps"),
+            note: text(&row, "note"),
+        })
+        .collect()
+}
+
+/// Where a flow lookup's time goes, percent by symbol.
+pub fn flow() -> Vec<FlowPublished> {
+    rows(file!("xdp_flow_hashtab.csv"))
+        .map(|row| FlowPublished {
+            prefetch: text(&row, "prefetch"),
+            long_compare: text(&row, "long_compare"),
+            drop_mpps: number(&row, "drop_mpps"),
+            rank: number(&row, "rank") as u32,
+            percent: number(&row, "percent"),
+            symbol: text(&row, "symbol"),
+        })
+        .collect()
+}
+
+/// Operations on traits and the calls that they are held against, ns by CPU.
+pub fn traits() -> Vec<TraitPublished> {
+    rows(file!("traits_inline_move.csv"))
+        .map(|row| TraitPublished {
+            operation: text(&row, "operation"),
+            ns: row
+                .iter()
+                .filter(|(column, _)| **column != "operation")
+                .filter_map(|(column, value)| Some(((*column).to_owned(), value.parse().ok()?)))
+                .collect(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_of_every_file_is_read() {
+        let lines = |text: &str| text.lines().count() - 1;
+        assert_eq!(dispatcher().len(), lines(file!("dispatcher_v4.csv")));
+        assert_eq!(drop().len(), lines(file!("dispatcher_v3.csv")));
+        assert_eq!(redirect().len(), lines(file!("redirect_broadcast_v10.csv")));
+        assert_eq!(flow().len(), lines(file!("xdp_flow_hashtab.csv")));
+        assert_eq!(traits().len(), lines(file!("traits_inline_move.csv")));
+    }
+
+    #[test]
+    fn figures_are_numbers() {
+        assert!(dispatcher().iter().all(|row| row.ns_per_run >= 1.0));
+        assert!(drop().iter().all(|row| row.native_mpps.is_some() && row.generic_mpps.is_some()));
+        assert!(redirect().iter().all(|row| row.native_mpps.is_some()));
+        assert!(flow().iter().all(|row| row.percent > 0.0));
+        assert!(traits().iter().all(|row| row.ns.len() == 3));
+    }
+}

@@ -1,0 +1,44 @@
+//! `xdplab bench`: micro-benchmarks, beside the published figures.
+
+use xdplab::{
+    bench::dispatcher::{self, DispatcherOptions},
+    record::bench::BenchReport,
+    report::{bench as rendered, text::Style, verdict},
+};
+
+use crate::{
+    cli::{BenchArgs, BenchFormat, BenchName},
+    failure::Failure,
+    gc, output,
+    progress::Bar,
+    signals,
+};
+
+/// Runs one benchmark.
+pub(crate) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
+    gc::need_root()?;
+    gc::quietly();
+    let stop = signals::stop_on_signals()?;
+    let bar = Bar::new("bench");
+    let (outcome, format) = match &args.name {
+        BenchName::Dispatcher(args) => {
+            (dispatcher::run(&DispatcherOptions { entries: args.entries }, &stop, &bar), args.format)
+        }
+    };
+    drop(bar);
+    let report = outcome?;
+    if stop.is_asked() {
+        return Err(Failure::Interrupted);
+    }
+    print(&report, format)?;
+    Ok(verdict::exit_code(&[report.verdict]))
+}
+
+/// Prints a benchmark's result.
+pub(crate) fn print(report: &BenchReport, format: BenchFormat) -> Result<(), Failure> {
+    match format {
+        BenchFormat::Text => output::print(&rendered::text(report, Style { colour: output::colour(), verbose: false })),
+        BenchFormat::Md => output::print(&rendered::markdown(report)),
+        BenchFormat::Json => output::print_json(report),
+    }
+}

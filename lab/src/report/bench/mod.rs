@@ -1,0 +1,137 @@
+//! Micro-benchmarks on a terminal and as Markdown: the same tables, drawn twice.
+
+mod dispatcher;
+
+use super::{markdown::cell, table::Table, text::Style, verdict::word};
+use crate::record::{
+    Verdict,
+    bench::{Bench, BenchReport, Nanoseconds},
+};
+
+/// A table with a title, before it is drawn.
+#[derive(Debug, Default)]
+struct Grid {
+    title: String,
+    head: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Grid {
+    fn new(title: impl Into<String>, head: &[&'static str]) -> Self {
+        Self { title: title.into(), head: head.to_vec(), rows: Vec::new() }
+    }
+
+    fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(cells.into());
+    }
+
+    fn text(&self) -> String {
+        let mut table = Table::of(&self.head);
+        for row in &self.rows {
+            table.cells(row);
+        }
+        format!("{}\n{table}", self.title)
+    }
+
+    fn markdown(&self) -> String {
+        let line = |cells: &mut dyn Iterator<Item = String>| format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "));
+        let mut md = format!("\n**{}**\n\n", cell(&self.title));
+        md += &line(&mut self.head.iter().map(|head| (*head).to_owned()));
+        md += &line(&mut self.head.iter().map(|_| "---".to_owned()));
+        for row in &self.rows {
+            md += &line(&mut row.iter().map(|text| cell(text)));
+        }
+        md
+    }
+}
+
+/// What a benchmark has to show: tables, and sentences below them.
+struct Shown {
+    grids: Vec<Grid>,
+    sentences: Vec<String>,
+}
+
+fn shown(report: &BenchReport) -> (&'static str, Shown) {
+    match &report.bench {
+        Bench::Dispatcher(rows) => {
+            ("dispatcher: one run of a program by the number of programs attached", dispatcher::shown(rows))
+        }
+        _ => ("", Shown { grids: Vec::new(), sentences: Vec::new() }),
+    }
+}
+
+/// The report on a terminal.
+pub fn text(report: &BenchReport, style: Style) -> String {
+    let (title, Shown { grids, sentences }) = shown(report);
+    let mut text = format!("{title}\n");
+    for grid in &grids {
+        text += &format!("\n{}", grid.text());
+    }
+    text.push('\n');
+    for sentence in &sentences {
+        text += &format!("{sentence}\n");
+    }
+    let mut checks = Table::new(["check", "verdict", "limit", "measured"]);
+    for check in &report.checks {
+        let held = if check.ok {
+            "pass"
+        } else if check.undecided {
+            "undecided"
+        } else {
+            "FAIL"
+        };
+        checks.row([&check.what, held, &check.limit, &check.measured]);
+    }
+    if !checks.is_empty() {
+        text += &format!("\n{}", super::text::paint(&checks.to_string(), style));
+    }
+    for note in &report.notes {
+        text += &format!("\nnote: {note}");
+    }
+    text += &format!("\n{} in {:.1} s\n", word(report.verdict), report.seconds);
+    text
+}
+
+/// The report as Markdown.
+pub fn markdown(report: &BenchReport) -> String {
+    let (title, Shown { grids, sentences }) = shown(report);
+    let mut md = format!("\n### {}\n", cell(title));
+    for grid in &grids {
+        md += &grid.markdown();
+    }
+    md.push('\n');
+    for sentence in sentences.iter().chain(&report.notes) {
+        md += &format!("- {}\n", cell(sentence));
+    }
+    for check in &report.checks {
+        let held = if check.ok {
+            "held"
+        } else if check.undecided {
+            "undecided"
+        } else {
+            "**failed**"
+        };
+        let [what, limit, measured] = [&check.what, &check.limit, &check.measured].map(|text| cell(text));
+        md += &format!("- {what} {held}: limit {limit}, measured {measured}\n");
+    }
+    if report.verdict != Verdict::Pass {
+        md += &format!("\nVerdict: {}\n", word(report.verdict));
+    }
+    md
+}
+
+/// `26.1 ± 0.2`.
+fn ns(value: &Nanoseconds) -> String {
+    let half = (value.ci[1] - value.ns).max(value.ns - value.ci[0]);
+    format!("{:.1} ± {half:.1}", value.ns)
+}
+
+/// A ratio with two digits; nothing for a figure of which there is none.
+fn ratio(ours: f64, theirs: Option<f64>) -> String {
+    theirs.filter(|theirs| *theirs > 0.0).map_or_else(String::new, |theirs| format!("{:.2}", ours / theirs))
+}
+
+/// A number with so many decimals, or nothing.
+fn maybe(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(String::new, |value| format!("{value:.decimals$}"))
+}
