@@ -133,7 +133,19 @@ impl Lab {
             log_dir: Some(&self.log_dir),
         };
         let installed = &mut self.installed;
-        self.thread.run(|inside| install::install(inside, site, installed, wanted))
+        self.thread.run(|inside| install::install(inside, site, installed, wanted))?;
+        self.watch_cpumaps()
+    }
+
+    /// Tells the observer of the cpumaps that are in use now.
+    fn watch_cpumaps(&mut self) -> Result<(), LabError> {
+        let Some(watch) = &mut self.watch else { return Ok(()) };
+        for have in &self.installed {
+            if let (Some(id), Some((port, _))) = (have.program.cpumap_id(), have.links.first()) {
+                watch.watch_cpumap(id, port.0 as u32)?;
+            }
+        }
+        Ok(())
     }
 
     /// Starts to watch the kernel's events at this lab's ports.
@@ -150,7 +162,7 @@ impl Lab {
         })?;
         reading::register(&mut watch, &self.topology, &self.network)?;
         self.watch = Some(watch);
-        Ok(())
+        self.watch_cpumaps()
     }
 
     /// Reads all counters. Meant for when traffic is at rest.

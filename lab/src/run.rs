@@ -1,8 +1,8 @@
 //! Running a topology: every scenario in every mode, its correctness first, then its price, then the verdict.
 
 pub mod checks;
-mod correctness;
-mod pricing;
+pub(crate) mod correctness;
+pub(crate) mod pricing;
 
 use std::collections::BTreeMap;
 

@@ -8,9 +8,11 @@
 //! | `published` | the published figures |
 //! | `window` | repeated runs and their clock |
 
+pub mod broadcast;
 pub mod dispatcher;
 pub mod layout;
 pub mod published;
+mod rig;
 
 use crate::{
     measure::{fingerprint, interval},

@@ -6,12 +6,12 @@
 use std::path::Path;
 
 use super::{
-    LabError,
+    LabError, Spare,
     network::{Network, ifindex},
 };
 use crate::{
     host::{HostError, ethtool::Ethtool, thread::Inside},
-    program::{LoadContext, XdpLink, XdpProgram, load},
+    program::{LoadContext, XdpLink, XdpProgram, load, load_trivial},
     topology::{Builtin, PortId, ProgramBody, ProgramId, Scenario, Topology},
     xdp::XdpMode,
 };
@@ -40,6 +40,40 @@ pub struct Installed {
     pub links: Vec<(PortId, XdpLink)>,
     /// The loaded program.
     pub program: XdpProgram,
+    /// Copies that hold entries of the kernel's dispatcher meanwhile, on ports of their own.
+    pub copies: Option<Copies>,
+}
+
+/// Programs that are attached where no frame comes by.
+#[derive(Debug)]
+pub struct Copies {
+    // Links first, then programs, then ports.
+    links: Vec<XdpLink>,
+    programs: Vec<XdpProgram>,
+    spare: Spare,
+}
+
+impl Copies {
+    fn attach(inside: &Inside, copies: u32) -> Result<Self, LabError> {
+        let mut all = Self { links: Vec::new(), programs: Vec::new(), spare: Spare::new(inside, copies)? };
+        for n in 0..copies {
+            let program = load_trivial()?;
+            let link = inside.enter(all.spare.netns(), || program.attach(Spare::ifindex(n), XdpMode::Native))??;
+            all.links.push(link);
+            all.programs.push(program);
+        }
+        Ok(all)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.programs.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.programs.is_empty()
+    }
 }
 
 /// What a scenario wants in one mode. The mode is that of the programs under test; a sink stays native, in which it
@@ -85,18 +119,56 @@ pub(super) fn install(
     installed: &mut Vec<Installed>,
     wanted: Vec<Wanted>,
 ) -> Result<(), LabError> {
-    installed.retain(|have| wanted.contains(&have.wanted));
+    let (kept, mut replaced): (Vec<_>, Vec<_>) =
+        std::mem::take(installed).into_iter().partition(|have| wanted.contains(&have.wanted));
+    *installed = kept;
+    // What stays attached nowhere goes first: two programs can't be at one port.
+    let is_swapped = |have: &Installed| wanted.iter().any(|want| have.can_become(want));
+    replaced.retain(is_swapped);
     for want in wanted {
-        if !installed.iter().any(|have| have.wanted == want) {
-            installed.push(attach(inside, site, want)?);
+        if installed.iter().any(|have| have.wanted == want) {
+            continue;
         }
+        let old = replaced.iter().position(|have| have.can_become(&want)).map(|n| replaced.swap_remove(n));
+        installed.push(match old {
+            Some(old) => swap(inside, site, old, want)?,
+            None => attach(inside, site, want)?,
+        });
     }
     // In the file's order, whatever was attached first.
     installed.sort_by_key(|have| have.wanted.program);
     Ok(())
 }
 
-fn attach(inside: &Inside, site: Site<'_>, wanted: Wanted) -> Result<Installed, LabError> {
+impl Installed {
+    /// Whether another program can be put into its links: attached at the same ports in the same way.
+    fn can_become(&self, wanted: &Wanted) -> bool {
+        self.wanted.program == wanted.program && self.wanted.mode == wanted.mode
+    }
+}
+
+/// Puts another program into the links of one that is attached: no port is without one in between, and GRO stays.
+fn swap(inside: &Inside, site: Site<'_>, old: Installed, wanted: Wanted) -> Result<Installed, LabError> {
+    let program = prepare(inside, site, &wanted)?;
+    for (_, link) in &old.links {
+        link.update(&program)?;
+    }
+    // The old copies go before new ones come: the dispatcher has room for so many.
+    let Installed { links, program: before, copies, .. } = old;
+    drop((copies, before));
+    let copies = copies_for(inside, &wanted)?;
+    Ok(Installed { wanted, links, program, copies })
+}
+
+/// Copies that hold entries of the kernel's dispatcher. Their number matters to what a run costs, not to where frames go.
+fn copies_for(inside: &Inside, wanted: &Wanted) -> Result<Option<Copies>, LabError> {
+    let is_dispatcher = wanted.body.builtin() == Some(Builtin::Dispatcher) && !wanted.counting;
+    let more = if is_dispatcher { wanted.body.options.entries.saturating_sub(1) } else { 0 };
+    if more > 0 { Copies::attach(inside, more).map(Some) } else { Ok(None) }
+}
+
+/// Loads a program and fills its maps.
+fn prepare(inside: &Inside, site: Site<'_>, wanted: &Wanted) -> Result<XdpProgram, LabError> {
     let Site { topology, network, .. } = site;
     let spec = topology.program(wanted.program);
     let mut program = load(
@@ -118,6 +190,13 @@ fn attach(inside: &Inside, site: Site<'_>, wanted: Wanted) -> Result<Installed, 
         Some(port) => inside.enter(&network.at(topology, port).netns, || program.fill_maps())??,
         None => program.fill_maps()?,
     }
+    Ok(program)
+}
+
+fn attach(inside: &Inside, site: Site<'_>, wanted: Wanted) -> Result<Installed, LabError> {
+    let Site { topology, network, .. } = site;
+    let spec = topology.program(wanted.program);
+    let program = prepare(inside, site, &wanted)?;
     let mut links = Vec::with_capacity(spec.attach.len());
     for port in &spec.attach {
         let place = network.at(topology, *port);
@@ -135,7 +214,8 @@ fn attach(inside: &Inside, site: Site<'_>, wanted: Wanted) -> Result<Installed, 
         })??;
         links.push((*port, link));
     }
-    Ok(Installed { wanted, links, program })
+    let copies = copies_for(inside, &wanted)?;
+    Ok(Installed { wanted, links, program, copies })
 }
 
 /// A generic program sees redirected frames only where its port polls, which takes GRO; a native one polls itself.

@@ -18,6 +18,8 @@ pub enum Loss {
     Exception(u32),
     /// `kfree_skb` on the way out, by the number of its reason.
     Freed(u32),
+    /// `xdp_cpumap_enqueue` reported drops: the other CPU's queue was full.
+    Cpumap,
     /// A broadcast found no target that could take the frame.
     NoTarget,
 }
@@ -124,6 +126,11 @@ pub fn explain(loss: Loss, target: Option<&Target>, reason_name: &dyn Fn(u32) ->
             let (cause, fix) = freed(&name, target, port, peer, peer_port);
             (format!("skb: {name}"), cause, fix)
         }
+        Loss::Cpumap => (
+            "cpumap: queue full".to_owned(),
+            Some("the other CPU did not keep up, and its queue had no room left".to_owned()),
+            Some("send slower, or give the queue more room: options.queue (at most 16384)".to_owned()),
+        ),
         Loss::NoTarget => (
             "broadcast: no target".to_owned(),
             Some("no port of the map could take the frame: down, too small an MTU, or no ndo_xdp_xmit".to_owned()),

@@ -12,6 +12,7 @@
 //! | redirect that failed | `xdp_redirect_err`, by errno |
 //! | target that did not take it | `xdp_devmap_xmit`, by errno, less what the egress program dropped |
 //! | `XDP_TX` that failed | `xdp_bulk_tx` |
+//! | a frame that another CPU's queue had no room for | `xdp_cpumap_enqueue`, native; generic mode tells it as a redirect error |
 //! | `XDP_ABORTED` | `xdp_exception` |
 //! | anything on a generic way out | `kfree_skb` of marked frames, any reason but `XDP`; where a native program may have
 //!   dropped them, no more than the sending device's `tx_dropped` |
@@ -39,6 +40,8 @@ pub enum Role {
     Forward,
     /// A user's program.
     User(XdpMode),
+    /// The lab's `cpumap`: what arrives goes to the stack on another CPU, unless a program there drops it.
+    OtherCpu,
     /// No program: what arrives goes to the stack.
     Stack,
 }
@@ -233,7 +236,7 @@ fn end_of(seen: &Observation, slot: u32, port: &PortObservation, reasons: &dyn D
         Role::Sink | Role::Pass => End { delivered: own, ..none },
         Role::Drop => End { dropped: own, ..none },
         Role::Forward => none,
-        Role::Stack => End { delivered: received, ..none },
+        Role::Stack | Role::OtherCpu => End { delivered: received, ..none },
         Role::User(XdpMode::Native) => {
             let sent = port.peer.map_or(0, |peer| seen.at(event::DEVMAP_SENT, peer));
             let arrived = if port.peer == Some(seen.from) && sent == 0 { seen.offered } else { sent };
@@ -280,6 +283,10 @@ fn losses<'a>(
                 Some((slot, Loss::Redirect(key.code), frames, target.and_then(state)))
             }
             event::EXCEPTION => Some((slot, Loss::Exception(key.code as u32), frames, None)),
+            event::CPUMAP_DROP => {
+                let native = seen.ports.get(slot as usize).is_some_and(|port| port.native);
+                Some((slot, Loss::Cpumap, if native { frames } else { 0 }, None))
+            }
             event::BULK_TX_DROP => Some((slot, Loss::BulkTx(key.code), frames, state(slot))),
             event::DEVMAP_DROP => {
                 // The kernel counts what an egress program dropped among these, with errno 0.

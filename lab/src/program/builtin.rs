@@ -1,7 +1,9 @@
 //! The built-in objects, and what of a topology's options goes into their globals and map sizes.
 
+use xdplab_wire::flow;
+
 use super::{LoadContext, ProgramError, object};
-use crate::topology::{Builtin, Datum, DevMapKind, MapContents, ProgramBody, Touch};
+use crate::topology::{Builtin, Datum, DevMapKind, FlowMap, MapContents, ProgramBody, Touch};
 
 /// The objects, as `ci/build-programs` builds them.
 pub(super) mod objects {
@@ -35,9 +37,55 @@ pub(super) struct Prepared {
     pub(super) max_entries: Vec<(&'static str, u32)>,
     /// The map that takes the targets.
     pub(super) targets: Option<&'static str>,
-    /// The egress program, where one is asked for.
+    /// The second program, where one is asked for: on a devmap's way out, or on a cpumap's CPU.
     pub(super) egress: Option<&'static str>,
+    /// What else its maps are filled with.
+    pub(super) filling: Filling,
 }
+
+/// What a built-in's maps are filled with beside its targets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Filling {
+    /// Nothing.
+    Nothing,
+    /// So many flows, spread over so many targets, in a map whose keys are so long.
+    Flows {
+        /// The map.
+        map: &'static str,
+        /// Key length in bytes.
+        key_bytes: u32,
+        /// Number of flows.
+        flows: u32,
+        /// Number of targets, at least 1.
+        targets: u32,
+    },
+    /// One CPU and the length of its queue.
+    Cpu {
+        /// The CPU.
+        cpu: u32,
+        /// Frames.
+        queue: u32,
+    },
+}
+
+/// The maps of `flow` by key length: hash, LRU hash and program.
+const FLOW_MAPS: [(&str, &str, &str); flow::LENGTHS.len()] = [
+    ("flows_hash_4", "flows_lru_4", "xdp_flow_4"),
+    ("flows_hash_6", "flows_lru_6", "xdp_flow_6"),
+    ("flows_hash_8", "flows_lru_8", "xdp_flow_8"),
+    ("flows_hash_12", "flows_lru_12", "xdp_flow_12"),
+    ("flows_hash_13", "flows_lru_13", "xdp_flow_13"),
+    ("flows_hash_16", "flows_lru_16", "xdp_flow_16"),
+    ("flows_hash_20", "flows_lru_20", "xdp_flow_20"),
+    ("flows_hash_24", "flows_lru_24", "xdp_flow_24"),
+    ("flows_hash_28", "flows_lru_28", "xdp_flow_28"),
+    ("flows_hash_32", "flows_lru_32", "xdp_flow_32"),
+    ("flows_hash_37", "flows_lru_37", "xdp_flow_37"),
+    ("flows_hash_40", "flows_lru_40", "xdp_flow_40"),
+    ("flows_hash_48", "flows_lru_48", "xdp_flow_48"),
+    ("flows_hash_56", "flows_lru_56", "xdp_flow_56"),
+    ("flows_hash_64", "flows_lru_64", "xdp_flow_64"),
+];
 
 /// Sets the globals of an object of the lab.
 pub(super) fn with_globals(object: &'static [u8], globals: &[(&str, &[u8])]) -> Result<Vec<u8>, ProgramError> {
@@ -52,6 +100,13 @@ pub(super) fn with_globals(object: &'static [u8], globals: &[(&str, &[u8])]) -> 
         })?;
     }
     Ok(data)
+}
+
+/// The lowest CPU that does not send: the lab's thread sends from the highest that it may use.
+fn spare_cpu() -> u32 {
+    let sender = crate::traffic::cpu::sender();
+    let cpus = aya::util::nr_cpus().unwrap_or(1) as u32;
+    (0..cpus).find(|cpu| *cpu != sender).unwrap_or(0)
 }
 
 /// The built-in that a body asks for.
@@ -86,6 +141,28 @@ pub(super) fn prepare(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>
     let flows = cx.flows.max(1).to_ne_bytes();
     let mut devmap = None;
 
+    let lookup = body.options.lookup;
+    let length = flow::LENGTHS.iter().position(|length| *length == lookup.key_bytes as usize);
+    let (flow_hash, flow_lru, flow_program) = match length {
+        Some(n) => FLOW_MAPS[n],
+        None if builtin == Builtin::Flow => {
+            let lengths: Vec<String> = flow::LENGTHS.iter().map(ToString::to_string).collect();
+            return Err(ProgramError::Value {
+                place: "key-bytes".to_owned(),
+                reason: format!(
+                    "the built-in `flow` has no program for keys of {} bytes: use one of {}",
+                    lookup.key_bytes,
+                    lengths.join(", ")
+                ),
+            });
+        }
+        None => FLOW_MAPS[0],
+    };
+    let (kind, redirecting) = ([lookup.map as u8], [u8::from(targets > 0)]);
+    // Numbers that no entry has: flows are counted from 0, and there are fewer than 2^30.
+    let shift = if lookup.miss { 1u32 << 30 } else { 0 }.to_ne_bytes();
+    let mut filling = Filling::Nothing;
+
     let (object, program) = match builtin {
         Builtin::Drop => (objects::VERDICT, "xdp_drop"),
         Builtin::Pass => (objects::VERDICT, "xdp_pass"),
@@ -93,9 +170,49 @@ pub(super) fn prepare(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>
         Builtin::Sink => (objects::SINK, "xdp_sink"),
         Builtin::RedirectMap => (objects::REDIRECT_MAP, "xdp_redirect_map"),
         Builtin::Broadcast => (objects::BROADCAST, "xdp_broadcast"),
+        // Bare, it is the least program that there is; to be accounted for, it must count.
+        Builtin::Dispatcher if cx.counting => (objects::VERDICT, "xdp_drop"),
+        Builtin::Dispatcher => (objects::DISPATCHER, "xdp_dispatcher"),
+        Builtin::Cpumap => (objects::CPUMAP, "xdp_cpumap"),
+        Builtin::Flow => (objects::FLOW, flow_program),
+        Builtin::Traits => {
+            return Err(ProgramError::Load { object: "traits".to_owned(), reason: "not there".to_owned() });
+        }
     };
     match builtin {
         Builtin::Drop | Builtin::Pass | Builtin::Tx => globals.push(("TOUCH", &touch)),
+        Builtin::Dispatcher if cx.counting => globals.push(("TOUCH", &touch)),
+        Builtin::Dispatcher => {
+            globals.clear();
+            max_entries.clear();
+        }
+        Builtin::Cpumap => {
+            let cpu = body.options.cpu.unwrap_or_else(spare_cpu);
+            max_entries.push(("egress", slots));
+            filling = Filling::Cpu { cpu, queue: body.options.queue };
+        }
+        Builtin::Flow => {
+            globals.extend([("KIND", &kind[..]), ("REDIRECT", &redirecting), ("SHIFT", &shift)]);
+            // The loader's settings are kept from one load to the next: the maps that are not used are small again.
+            max_entries.extend(FLOW_MAPS.iter().flat_map(|(hash, lru, _)| [(*hash, 1), (*lru, 1)]));
+            max_entries.extend([("flows_array", 1), ("tx_ports", targets.max(1))]);
+            let most = body.options.max_entries.unwrap_or(cx.flows).max(cx.flows);
+            let map = match lookup.map {
+                FlowMap::Hash => Some((flow_hash, most, lookup.key_bytes)),
+                // An LRU map keeps free entries on each CPU, and evicts before it is full.
+                FlowMap::LruHash => Some((flow_lru, most.saturating_mul(2).max(1024), lookup.key_bytes)),
+                FlowMap::Array => Some(("flows_array", most, 4)),
+                FlowMap::None => None,
+            };
+            if let Some((map, size, key_bytes)) = map {
+                max_entries.push((map, size));
+                filling = Filling::Flows { map, key_bytes, flows: cx.flows.max(1), targets: targets.max(1) };
+            }
+            devmap = Some("tx_ports").filter(|_| targets > 0);
+        }
+        Builtin::Traits => {
+            devmap = Some("tx_ports").filter(|_| targets > 0);
+        }
         Builtin::Sink => {
             globals.push(("FLOWS", &flows));
             max_entries.push(("flows", slots.saturating_mul(cx.flows.max(1))));
@@ -131,6 +248,7 @@ pub(super) fn prepare(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>
         program,
         max_entries,
         targets: devmap,
-        egress: egress.filter(|_| devmap.is_some()),
+        egress: egress.filter(|_| devmap.is_some() || builtin == Builtin::Cpumap),
+        filling,
     })
 }

@@ -33,6 +33,7 @@ pub(super) struct Offsets {
 pub struct KernelReasons {
     names: BTreeMap<u32, String>,
     offsets: Offsets,
+    clone_page_flags: Vec<u32>,
 }
 
 impl KernelReasons {
@@ -52,6 +53,12 @@ impl KernelReasons {
 
     pub(super) fn offsets(&self) -> Offsets {
         self.offsets
+    }
+
+    /// The flags with which a clone's page is allocated: those of `dev_alloc_page` (`include/linux/skbuff.h`),
+    /// `GFP_ATOMIC`, `__GFP_NOWARN`, `__GFP_COMP` and `__GFP_MEMALLOC`.
+    pub(super) fn clone_page_flags(&self) -> Vec<u32> {
+        self.clone_page_flags.clone()
     }
 
     fn parse(data: &[u8]) -> Result<Self, ProgramError> {
@@ -76,7 +83,14 @@ impl KernelReasons {
         let named = |(value, name): (u32, &str)| name.strip_prefix(prefix).map(|name| (value, name.to_owned()));
         // Kernels before 5.17 have no reasons: every number is then shown as it is.
         let names = types.enumerators("skb_drop_reason").into_iter().filter_map(named).collect();
-        Ok(Self { names, offsets })
+        let bits = ["HIGH", "KSWAPD_RECLAIM", "NOWARN", "COMP", "MEMALLOC"];
+        let bit = |name: &str| types.enumerator(&format!("___GFP_{name}_BIT")).and_then(|bit| 1u32.checked_shl(bit));
+        let clone_page_flags = match bits.iter().map(|name| bit(name)).sum::<Option<u32>>() {
+            Some(flags) => vec![flags],
+            // Before 6.10 the bits had no types: with and without ___GFP_ATOMIC, which went with 6.4.
+            None => vec![0x6_2820, 0x6_2a20],
+        };
+        Ok(Self { names, offsets, clone_page_flags })
     }
 }
 
@@ -195,6 +209,20 @@ impl<'a> Types<'a> {
             }
         }
         None
+    }
+
+    /// The value of an enumerator of any enumeration, named or not.
+    fn enumerator(&self, name: &str) -> Option<u32> {
+        self.starts.iter().skip(1).find_map(|&at| {
+            let info = u32_at(self.types, at + 4)?;
+            if info >> 24 & 0x1f != ENUM {
+                return None;
+            }
+            (0..(info & 0xffff) as usize).find_map(|n| {
+                let member = at + 12 + 8 * n;
+                self.is_named(u32_at(self.types, member)?, name).then(|| u32_at(self.types, member + 4))?
+            })
+        })
     }
 
     fn enumerators(&self, name: &str) -> Vec<(u32, &'a str)> {

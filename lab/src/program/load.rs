@@ -83,6 +83,7 @@ fn load_builtin(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>) -> R
         slots: cx.slots,
         counts: true,
         maps: Vec::new(),
+        filling: prepared.filling,
     };
     if let (Some(contents), Some(map)) = (body.maps.get("tx_ports"), prepared.targets) {
         parts.maps.push((map.to_owned(), resolve(contents, cx)));
@@ -189,6 +190,7 @@ fn load_object(
         slots: cx.slots,
         counts: false,
         maps: body.maps.iter().map(|(map, contents)| (map.clone(), resolve(contents, cx))).collect(),
+        filling: builtin::Filling::Nothing,
     }))
 }
 

@@ -10,6 +10,7 @@
 //! | `xdp` | loaded programs and their links |
 //! | `source` | the generator's program |
 //! | `trivial` | the least programs that there are |
+//! | `clones` | counting the clones of native broadcasts |
 //! | `watch` | the observer's programs |
 //! | `dispatcher` | which programs the kernel's XDP dispatcher calls directly |
 //! | `peek` | reading kernel memory |
@@ -19,6 +20,7 @@
 #![expect(unsafe_code, reason = "BPF system calls that no safe wrapper covers stand in `sys`")]
 
 mod builtin;
+pub mod clones;
 pub mod dispatcher;
 mod error;
 mod extack;

@@ -16,6 +16,7 @@ const MAP_LOOKUP_ELEM: u32 = 1;
 const MAP_UPDATE_ELEM: u32 = 2;
 const OBJ_PIN: u32 = 6;
 const OBJ_GET_INFO_BY_FD: u32 = 15;
+const MAP_UPDATE_BATCH: u32 = 26;
 const LINK_CREATE: u32 = 28;
 const LINK_UPDATE: u32 = 29;
 /// `BPF_XDP` of `enum bpf_attach_type`.
@@ -86,6 +87,16 @@ pub(super) fn map_update(map: impl AsFd, key: &[u8], value: &[u8]) -> io::Result
     pointer(&mut attributes, 2, key.as_ptr());
     pointer(&mut attributes, 4, value.as_ptr());
     bpf(MAP_UPDATE_ELEM, &mut attributes).map(drop)
+}
+
+/// Writes many entries at once: keys and values one after the other, as many of each.
+pub(super) fn map_update_batch(map: impl AsFd, keys: &[u8], values: &[u8], count: u32) -> io::Result<()> {
+    let mut attributes = Attributes::default();
+    pointer(&mut attributes, 4, keys.as_ptr());
+    pointer(&mut attributes, 6, values.as_ptr());
+    attributes[8] = count;
+    attributes[9] = map.as_fd().as_raw_fd() as u32;
+    bpf(MAP_UPDATE_BATCH, &mut attributes).map(drop)
 }
 
 /// Reads a map's entry into 64-bit words: of a per-CPU map, the values of all possible CPUs, one after the other.

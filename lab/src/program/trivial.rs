@@ -9,7 +9,7 @@ use aya::{
 
 use super::{
     ProgramError, XdpProgram,
-    builtin::objects,
+    builtin::{Filling, objects},
     load::{load_own, verify},
     xdp::{Parts, timed},
 };
@@ -30,6 +30,7 @@ pub fn load_trivial() -> Result<XdpProgram, ProgramError> {
         slots: 0,
         counts: false,
         maps: Vec::new(),
+        filling: Filling::Nothing,
     }))
 }
 

@@ -35,6 +35,7 @@ impl EventSet {
                 "xdp_exception",
                 "xdp_devmap_xmit",
                 "xdp_bulk_tx",
+                "xdp_cpumap_enqueue",
                 "xdp_redirect",
                 "netif_receive_skb",
                 "kfree_skb",
@@ -44,10 +45,11 @@ impl EventSet {
                 "xdp_exception",
                 "xdp_devmap_xmit",
                 "xdp_bulk_tx",
+                "xdp_cpumap_enqueue",
                 "netif_receive_skb",
                 "kfree_skb",
             ],
-            Self::Errors => &["xdp_redirect_err", "xdp_exception", "xdp_bulk_tx"],
+            Self::Errors => &["xdp_redirect_err", "xdp_exception", "xdp_bulk_tx", "xdp_cpumap_enqueue"],
         }
     }
 }
@@ -119,6 +121,18 @@ impl Watch {
         let Some(map) = self.ebpf.map_mut("devices") else { return Ok(()) };
         let mut devices: HashMap<_, [u32; 2], u32> = map.try_into().map_err(failed)?;
         devices.insert([device.netns, device.ifindex], slot, 0).map_err(failed)
+    }
+
+    /// Tells of a cpumap, by its id, and of the slot of the port whose program uses it.
+    ///
+    /// # Errors
+    /// Where the map is full.
+    pub fn watch_cpumap(&mut self, id: u32, slot: u32) -> Result<(), ProgramError> {
+        let failed =
+            |error: aya::maps::MapError| ProgramError::system("tell the observer of a map", io::Error::other(error));
+        let Some(map) = self.ebpf.map_mut("cpumaps") else { return Ok(()) };
+        let mut maps: HashMap<_, u32, u32> = map.try_into().map_err(failed)?;
+        maps.insert(id, slot, 0).map_err(failed)
     }
 
     /// What was counted until now.

@@ -11,14 +11,17 @@ use aya::{
     Ebpf,
     maps::{
         Map, MapData,
-        xdp::{DevMap, DevMapHash},
+        xdp::{CpuMap, DevMap, DevMapHash},
     },
     programs::{Program, ProgramFd, TestRun as _, TestRunAttrs, TestRunOptions, Xdp},
 };
 use nix::time::{ClockId, clock_gettime};
-use xdplab_wire::records::PortCounters;
+use xdplab_wire::{
+    flow,
+    records::{Lookups, PortCounters},
+};
 
-use super::{ProgramError, extack, sys, values};
+use super::{ProgramError, builtin::Filling, extack, sys, values};
 use crate::{
     topology::{Datum, MapContents, PortId},
     xdp::XdpMode,
@@ -44,6 +47,8 @@ pub(super) struct Parts {
     pub(super) counts: bool,
     /// What the maps are filled with; ports are interface indices already.
     pub(super) maps: Vec<(String, MapContents)>,
+    /// What else they are filled with.
+    pub(super) filling: Filling,
 }
 
 impl XdpProgram {
@@ -107,7 +112,42 @@ impl XdpProgram {
             })?;
             fill(name, map, contents, egress.as_ref())?;
         }
-        Ok(())
+        match parts.filling {
+            Filling::Nothing => Ok(()),
+            Filling::Flows { map, key_bytes, flows, targets } => {
+                fill_flows(self.map_data(map)?, key_bytes as usize, flows, targets)
+            }
+            Filling::Cpu { cpu, queue } => {
+                let failed = |error: &dyn std::error::Error| {
+                    let what = format!("hand frames to CPU {cpu}, with a queue of {queue}");
+                    ProgramError::system(what, io::Error::other(describe(error)))
+                };
+                let map =
+                    parts.ebpf.map_mut("cpus").ok_or_else(|| failed(&io::Error::from(io::ErrorKind::NotFound)))?;
+                let mut cpus: CpuMap<&mut MapData> = map.try_into().map_err(|e: aya::maps::MapError| failed(&e))?;
+                cpus.set(0, queue, egress.as_ref(), 0).map_err(|e| failed(&e))
+            }
+        }
+    }
+
+    /// The kernel's id of the program's cpumap, where it has one.
+    pub fn cpumap_id(&self) -> Option<u32> {
+        match self.parts.ebpf.map("cpus") {
+            Some(Map::CpuMap(data)) => data.info().ok().map(|info| info.id()),
+            _ => None,
+        }
+    }
+
+    /// How the lookups of the built-in `flow` ended.
+    ///
+    /// # Errors
+    /// Where the map can't be read.
+    pub fn lookups(&self) -> Result<Lookups, ProgramError> {
+        let mut words = vec![0u64; 2 * possible_cpus()?];
+        sys::map_lookup(self.map_data("lookups")?.fd(), 0, &mut words)
+            .map_err(|source| ProgramError::system("read a program's lookups", source))?;
+        let sum = |n: usize| words.iter().skip(n).step_by(2).sum();
+        Ok(Lookups { hits: sum(0), misses: sum(1) })
     }
 
     /// Attaches the program by a link. To be called in the port's namespace.
@@ -377,6 +417,27 @@ fn fill_plain(name: &str, data: &MapData, contents: &MapContents) -> Result<(), 
         sys::map_update(data.fd(), &key, &value).map_err(|source| {
             ProgramError::system(format!("fill map {name} ({} entries) at entry {n}", info.max_entries()), source)
         })?;
+    }
+    Ok(())
+}
+
+/// Entries of a batch: large enough that the system call does not count.
+const BATCH: u32 = 4096;
+
+/// Fills a map of flows: keys by number, values the index of the target.
+fn fill_flows(data: &MapData, key_bytes: usize, flows: u32, targets: u32) -> Result<(), ProgramError> {
+    let mut first = 0;
+    while first < flows {
+        let count = (flows - first).min(BATCH);
+        let mut keys = vec![0; key_bytes * count as usize];
+        for (flow, key) in (first..).zip(keys.chunks_exact_mut(key_bytes)) {
+            flow::write_key(flow, key);
+        }
+        let values: Vec<u8> = (first..first + count).flat_map(|flow| (flow % targets).to_ne_bytes()).collect();
+        sys::map_update_batch(data.fd(), &keys, &values, count).map_err(|source| {
+            ProgramError::system(format!("fill a map with flow {first} and those after it"), source)
+        })?;
+        first += count;
     }
     Ok(())
 }

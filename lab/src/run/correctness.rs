@@ -7,10 +7,11 @@ use crate::{
     lab::{Installed, Lab, LabError, SourceKey},
     observe::{
         causes::{Peer, Target},
-        ledger::{DropReasons, Observation, PortObservation, Role, settle},
+        ledger::{DropReasons, Observation, PortObservation, Role, Settled, settle},
         reading::Reading,
     },
     program::kernel::KernelReasons,
+    record::Check,
     topology::{Amount, Builtin, Engine, Expect, PortId, ProgramSource, Scenario, ScenarioId},
     traffic::{
         Stop, frame_spec, live,
@@ -33,8 +34,31 @@ pub(super) fn run(
     stop: &Stop,
     progress: &dyn Progress,
 ) -> Result<Case, LabError> {
+    let scenario = lab.topology().scenarios[id.0].clone();
+    let Outcome { settled, checks, notes } = settle_scenario(lab, &scenario, mode, options, stop, progress)?;
+    Ok(Case { scenario: id, mode, settled, notes, checks, cost: None })
+}
+
+/// What the correctness phase of a scenario found.
+pub(crate) struct Outcome {
+    /// The account.
+    pub(crate) settled: Settled,
+    /// What the scenario expects of it.
+    pub(crate) checks: Vec<Check>,
+    /// Remarks.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Sends a scenario's frames, of the lab's topology or made up for it, and settles the account.
+pub(crate) fn settle_scenario(
+    lab: &mut Lab,
+    scenario: &Scenario,
+    mode: XdpMode,
+    options: &RunOptions,
+    stop: &Stop,
+    progress: &dyn Progress,
+) -> Result<Outcome, LabError> {
     let topology = lab.topology().clone();
-    let scenario = &topology.scenarios[id.0];
     lab.install(Some(scenario), mode, true)?;
     let before = lab.read()?;
     let offered = send(lab, scenario, options, stop, progress)?;
@@ -54,7 +78,7 @@ pub(super) fn run(
     if stop.is_asked() {
         notes.push("interrupted: what was sent until then is settled".to_owned());
     }
-    Ok(Case { scenario: id, mode, settled, notes, checks, cost: None })
+    Ok(Outcome { settled, checks, notes })
 }
 
 /// What the scenario expects of as many frames as are sent: the file counts the clones of its own number.
@@ -178,12 +202,14 @@ fn observe(lab: &Lab, scenario: &Scenario, offered: u64, now: &Reading) -> Resul
 }
 
 fn role(have: &Installed) -> Role {
-    match have.wanted.body.source {
-        ProgramSource::Object { .. } => Role::User(have.wanted.mode),
-        ProgramSource::Builtin(Builtin::Sink) => Role::Sink,
-        ProgramSource::Builtin(Builtin::Drop) => Role::Drop,
-        ProgramSource::Builtin(Builtin::Pass) => Role::Pass,
-        ProgramSource::Builtin(_) => Role::Forward,
+    match have.wanted.body.acts_as() {
+        None => Role::User(have.wanted.mode),
+        // What becomes of the frames shows on the other CPU.
+        Some(_) if have.wanted.body.builtin() == Some(Builtin::Cpumap) => Role::OtherCpu,
+        Some(Builtin::Sink) => Role::Sink,
+        Some(Builtin::Drop) => Role::Drop,
+        Some(Builtin::Pass) => Role::Pass,
+        Some(_) => Role::Forward,
     }
 }
 

@@ -32,7 +32,7 @@ const ARRIVAL: Duration = Duration::from_millis(50);
 
 /// What times a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Clock {
+pub(crate) enum Clock {
     /// The sink's, at this port.
     Sink(PortId),
     /// The source's own: no sink ends the path, or several share its frames.
@@ -120,15 +120,22 @@ fn clock(topology: &Topology, scenario: &Scenario) -> Clock {
 }
 
 /// How a case's windows are made.
-struct Window {
+pub(crate) struct Window {
     engine: Engine,
     key: SourceKey,
     packets: PacketTraffic,
     clock: Clock,
+    frames: u64,
 }
 
 impl Window {
-    fn new(lab: &Lab, topology: &Topology, scenario: &Scenario, options: &RunOptions) -> Result<Self, LabError> {
+    /// Windows of a scenario, as long as pricing takes them, by the clock that fits it.
+    pub(crate) fn new(
+        lab: &Lab,
+        topology: &Topology,
+        scenario: &Scenario,
+        options: &RunOptions,
+    ) -> Result<Self, LabError> {
         let traffic = &scenario.traffic;
         let spec = frame_spec(topology, traffic, &scenario.expect.deliver, lab.instance().number)?;
         let (_, engine) = amount_and_engine(options, traffic.amount, traffic.engine);
@@ -137,11 +144,19 @@ impl Window {
             key: SourceKey { from: traffic.from, template: spec.frame(0, 0, 0)?, flows: traffic.flows, marker: true },
             packets: PacketTraffic { from: traffic.from, spec, flows: traffic.flows, first_sequence: 0, marker: true },
             clock: clock(topology, scenario),
+            frames: WINDOW,
         })
     }
 
+    /// The same with so many frames a window, by another clock.
+    pub(crate) fn with(mut self, frames: u64, clock: Clock) -> Self {
+        self.frames = frames;
+        self.clock = clock;
+        self
+    }
+
     /// One window: its nanoseconds a packet, where it could be timed, and the frames that did not arrive.
-    fn measure(&self, lab: &mut Lab, stop: &Stop) -> Result<(Option<f64>, u64), LabError> {
+    pub(crate) fn measure(&self, lab: &mut Lab, stop: &Stop) -> Result<(Option<f64>, u64), LabError> {
         if self.engine != Engine::Packet {
             lab.start_source(&self.key)?;
         }
@@ -151,7 +166,7 @@ impl Window {
         let quiet = |_| {};
         let started = Instant::now();
         let made = match self.engine {
-            Engine::Live { batch } => live::send(lab, &self.key, Amount::Frames(WINDOW), batch, stop, &quiet)?,
+            Engine::Live { batch } => live::send(lab, &self.key, Amount::Frames(self.frames), batch, stop, &quiet)?,
             Engine::Packet => packet::send(lab, &self.packets, Amount::Frames(PACKET_WINDOW), stop, &quiet)?,
         };
         let sender = started.elapsed();

@@ -34,6 +34,10 @@ impl super::Builtin {
             Self::RedirectMap => "redirect_map",
             Self::Broadcast => "broadcast",
             Self::Sink => "sink",
+            Self::Dispatcher => "dispatcher",
+            Self::Cpumap => "cpumap",
+            Self::Flow => "flow",
+            Self::Traits => "traits",
         }
     }
 }

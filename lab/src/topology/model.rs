@@ -188,6 +188,14 @@ pub enum Builtin {
     Broadcast,
     /// Checks the marker, counts and drops: the end of a path.
     Sink,
+    /// Only drops; so many copies of it hold entries in the kernel's dispatcher meanwhile.
+    Dispatcher,
+    /// Hands frames to another CPU, whose kernel makes socket buffers of them.
+    Cpumap,
+    /// Looks a flow up, then redirects or drops.
+    Flow,
+    /// Writes traits in front of the frame, then redirects or passes.
+    Traits,
 }
 
 /// Options of the built-in programs.
@@ -201,6 +209,62 @@ pub struct Options {
     pub max_entries: Option<u32>,
     /// Broadcast only: `BPF_F_EXCLUDE_INGRESS`.
     pub exclude_ingress: bool,
+    /// Dispatcher only: copies that hold an entry, the attached one among them.
+    pub entries: u32,
+    /// Flow only: what is looked up, and where.
+    pub lookup: Lookup,
+    /// Cpumap only: the CPU; `None`: the lowest that is not the sender's.
+    pub cpu: Option<u32>,
+    /// Cpumap only: frames that the CPU's queue holds.
+    pub queue: u32,
+    /// Traits only: how many, and how long each is, in bytes.
+    pub traits: (u32, u32),
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            touch: Touch::default(),
+            map: DevMapKind::default(),
+            max_entries: None,
+            exclude_ingress: false,
+            entries: 1,
+            lookup: Lookup::default(),
+            cpu: None,
+            queue: 2048,
+            traits: (1, 4),
+        }
+    }
+}
+
+/// A flow lookup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lookup {
+    /// The map's kind.
+    pub map: FlowMap,
+    /// Key length in bytes; an array has no key but an index.
+    pub key_bytes: u32,
+    /// Whether no lookup is to find its flow.
+    pub miss: bool,
+}
+
+impl Default for Lookup {
+    fn default() -> Self {
+        Self { map: FlowMap::Hash, key_bytes: 16, miss: false }
+    }
+}
+
+/// The kind of map that flows are looked up in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FlowMap {
+    /// `BPF_MAP_TYPE_HASH`.
+    Hash,
+    /// `BPF_MAP_TYPE_LRU_HASH`.
+    LruHash,
+    /// `BPF_MAP_TYPE_ARRAY`.
+    Array,
+    /// None: the frame's flow is read, and nothing is looked up.
+    None,
 }
 
 /// What a program does with the frame's bytes before its verdict.

@@ -3,7 +3,7 @@
 //! The JSON Schema is generated from these types, so that a doc comment here is what an editor shows.
 
 use super::{
-    model::{Builtin, DevMapKind, Touch},
+    model::{Builtin, DevMapKind, FlowMap, Touch},
     read::{List, Names, RawValue, table, words},
 };
 use crate::xdp::XdpMode;
@@ -24,6 +24,11 @@ pub(crate) const FRAME_LEAST: i64 = 64;
 pub(crate) const FRAME_MOST: i64 = MTU_MOST + 14 + 4;
 /// Most slots of a built-in's devmap.
 pub(crate) const ENTRIES_MOST: i64 = 65_536;
+
+/// Most copies that `dispatcher` may have attached; no kernel's dispatcher holds as many.
+pub(crate) const DISPATCHER_MOST: i64 = 256;
+/// Longest queue of a cpumap: the kernel's limit.
+pub(crate) const QUEUE_MOST: i64 = 16_384;
 
 /// A port, written `node:port`.
 pub(crate) type PortText = String;
@@ -181,18 +186,6 @@ table! {
     }
 }
 
-/// A built-in's name in the file.
-pub(crate) fn builtin_name(builtin: Builtin) -> &'static str {
-    match builtin {
-        Builtin::Drop => "drop",
-        Builtin::Pass => "pass",
-        Builtin::Tx => "tx",
-        Builtin::RedirectMap => "redirect_map",
-        Builtin::Broadcast => "broadcast",
-        Builtin::Sink => "sink",
-    }
-}
-
 words! {
     /// A built-in program.
     Builtin as "Builtin", "built-in program": {
@@ -202,11 +195,11 @@ words! {
         "redirect_map" => Builtin::RedirectMap,
         "broadcast" => Builtin::Broadcast,
         "sink" => Builtin::Sink,
+        "dispatcher" => Builtin::Dispatcher,
+        "cpumap" => Builtin::Cpumap,
+        "flow" => Builtin::Flow,
+        "traits" => Builtin::Traits,
     } later {
-        "dispatcher" => "use `drop`, attached to as many ports as you want programs",
-        "cpumap" => "use an object of your own with a cpumap",
-        "traits" => "use an object of your own that writes metadata",
-        "flow" => "use `redirect_map`, which spreads flows over its targets",
         "xsk" => "use `sink`, or an object of your own with an xskmap",
         "source" => "leave it out: the engine `live` loads it by itself",
         "watch" => "leave it out: every run watches the tracepoints by itself",
@@ -235,7 +228,40 @@ table! {
         max_entries: i64,
         /// Whether broadcast leaves out the port that the frame came in by.
         exclude_ingress: bool,
+        /// Whether broadcast may have one target only, with which it never clones.
+        single_target: bool,
+        /// How many copies of `dispatcher` hold an entry in the kernel's dispatcher; 1 unless given.
+        #[schemars(range(min = 1, max = DISPATCHER_MOST))]
+        entries: i64,
+        /// The kind of map that `flow` looks up in; `hash` unless given.
+        lookup: FlowMap,
+        /// Key length of `flow` in bytes; 16 unless given.
+        key_bytes: i64,
+        /// Whether the lookups of `flow` find nothing.
+        miss: bool,
+        /// The CPU that `cpumap` hands frames to; the lowest that does not send unless given.
+        #[schemars(range(min = 0))]
+        cpu: i64,
+        /// Frames that `cpumap` may have waiting; 2048 unless given.
+        #[schemars(range(min = 1, max = QUEUE_MOST))]
+        queue: i64,
+        /// How many traits `traits` writes; 1 unless given.
+        #[schemars(range(min = 1, max = 64))]
+        traits: i64,
+        /// Length of each trait in bytes: 2, 4 or 8; 4 unless given.
+        #[schemars(extend("enum" = [2, 4, 8]))]
+        trait_bytes: i64,
     }
+}
+
+words! {
+    /// The kind of map that flows are looked up in.
+    FlowMap as "FlowMap", "map kind": {
+        "hash" => FlowMap::Hash,
+        "lru_hash" => FlowMap::LruHash,
+        "array" => FlowMap::Array,
+        "none" => FlowMap::None,
+    } later {}
 }
 
 words! {

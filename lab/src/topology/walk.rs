@@ -73,11 +73,11 @@ impl Topology {
                 let Some((id, _)) = self.program_at(arrival) else { continue };
                 walk.programs.insert(id);
                 let body = self.body_in(scenario, id);
-                match body.source {
-                    ProgramSource::Builtin(Builtin::Drop | Builtin::Pass | Builtin::Sink) => {}
-                    ProgramSource::Builtin(Builtin::Tx) => going.push(arrival),
-                    ProgramSource::Builtin(Builtin::RedirectMap | Builtin::Broadcast) => going.extend(body.ports()),
-                    ProgramSource::Object { .. } => {
+                match body.acts_as() {
+                    Some(Builtin::Tx) => going.push(arrival),
+                    Some(Builtin::RedirectMap | Builtin::Broadcast) => going.extend(body.ports()),
+                    Some(_) => {}
+                    None => {
                         walk.opaque = true;
                         going.push(arrival);
                         going.extend(body.ports());
@@ -107,6 +107,22 @@ impl ProgramBody {
             }
         }
         ports
+    }
+
+    /// What it does with frames, as one of `drop`, `pass`, `tx`, `redirect_map`, `broadcast` and `sink`; `None` for an
+    /// object, of which nobody knows.
+    pub fn acts_as(&self) -> Option<Builtin> {
+        let has_targets = self.maps.contains_key("tx_ports");
+        Some(match self.builtin()? {
+            Builtin::Dispatcher => Builtin::Drop,
+            Builtin::Cpumap if self.egress.as_deref() == Some("drop") => Builtin::Drop,
+            Builtin::Cpumap => Builtin::Pass,
+            Builtin::Flow if has_targets && !self.options.lookup.miss => Builtin::RedirectMap,
+            Builtin::Flow => Builtin::Drop,
+            Builtin::Traits if has_targets => Builtin::RedirectMap,
+            Builtin::Traits => Builtin::Pass,
+            other => other,
+        })
     }
 
     /// The built-in that it is, if it is one.

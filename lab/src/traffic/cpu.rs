@@ -7,6 +7,17 @@ use nix::{
     unistd::Pid,
 };
 
+/// The CPU that a lab sends from: the highest that this process may use, since the lowest ones serve the host's
+/// interrupts.
+pub fn sender() -> u32 {
+    let Ok(allowed) = sched_getaffinity(Pid::from_raw(0)) else { return 0 };
+    highest(&allowed) as u32
+}
+
+fn highest(allowed: &CpuSet) -> usize {
+    (0..CpuSet::count()).rev().find(|cpu| allowed.is_set(*cpu).unwrap_or(false)).unwrap_or(0)
+}
+
 /// Keeps the calling thread on one CPU until dropped.
 #[derive(Debug)]
 pub struct Pinned {
@@ -16,13 +27,13 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// Pins the calling thread to the highest CPU that it may use: the lowest ones serve the host's interrupts.
+    /// Pins the calling thread to the highest CPU that it may use.
     ///
     /// # Errors
     /// Where the kernel refuses.
     pub fn here() -> nix::Result<Self> {
         let before = sched_getaffinity(Pid::from_raw(0))?;
-        let cpu = (0..CpuSet::count()).rev().find(|cpu| before.is_set(*cpu).unwrap_or(false)).unwrap_or(0);
+        let cpu = highest(&before);
         let mut one = CpuSet::new();
         one.set(cpu)?;
         sched_setaffinity(Pid::from_raw(0), &one)?;

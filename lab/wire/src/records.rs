@@ -132,7 +132,7 @@ pub mod event {
     pub const FREE_RECEIVE: u32 = 7;
     /// `kfree_skb` of a frame with a sound marker on its way out: code: the reason.
     pub const FREE_TRANSMIT: u32 = 8;
-    /// `xdp_cpumap_enqueue`, frames dropped: slot 0; code 0; other: CPU.
+    /// `xdp_cpumap_enqueue`, frames dropped: slot: where the program runs that the map is of; code 0; other: CPU.
     pub const CPUMAP_DROP: u32 = 9;
     /// `xdp_bulk_tx`, frames dropped: slot: where the program ran; code: errno, 0 where the ring was full.
     pub const BULK_TX_DROP: u32 = 11;

@@ -57,7 +57,7 @@ pub(super) fn builtin(builtin: Builtin) -> ProgramBody {
         maps: [].into(),
         globals: [].into(),
         egress: None,
-        options: Options { touch: Touch::None, map: DevMapKind::Devmap, max_entries: None, exclude_ingress: false },
+        options: Options::default(),
     }
 }
 

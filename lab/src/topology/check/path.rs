@@ -4,7 +4,6 @@ use super::{Checker, traffic::ETHERNET};
 use crate::topology::{
     diagnostic::{Diagnostic, Span},
     model::{Amount, Builtin, PortId, ProgramSource, Scenario},
-    schema::builtin_name,
     spans::ScenarioSpans,
     walk::Walk,
 };
@@ -159,18 +158,21 @@ impl Checker<'_> {
         if !replaced && !self.sound[id.0] {
             return;
         }
-        let Some(builtin) = self.draft.body_in(scenario, id).builtin() else { return };
-        let help = match (deliver, builtin) {
+        let body = self.draft.body_in(scenario, id);
+        let (Some(builtin), Some(acts_as)) = (body.builtin(), body.acts_as()) else { return };
+        let help = match (deliver, acts_as) {
             (true, Builtin::Sink | Builtin::Pass) | (false, Builtin::Drop) => return,
+            // Which of the six it acts as decides; the others are not among the answers.
+            (_, Builtin::Dispatcher | Builtin::Cpumap | Builtin::Flow | Builtin::Traits) => return,
             (true, Builtin::Drop) => format!("expect drop = [\"{name}\"], or use the built-in `sink`"),
             (false, Builtin::Sink) => format!("a sink is where frames arrive: expect deliver = [\"{name}\"]"),
             (false, Builtin::Pass) => format!("expect deliver = [\"{name}\"], or use the built-in `drop`"),
             (_, Builtin::Tx) => "expect them at the port that they are sent back to".to_owned(),
             (_, Builtin::RedirectMap | Builtin::Broadcast) => "expect them at the port behind its targets".to_owned(),
         };
-        let what = match builtin {
-            Builtin::Drop => "drops all that arrives",
-            Builtin::Pass => "passes all that arrives to the stack",
+        let what = match acts_as {
+            Builtin::Drop | Builtin::Dispatcher | Builtin::Flow => "drops all that arrives",
+            Builtin::Pass | Builtin::Cpumap | Builtin::Traits => "passes all that arrives to the stack",
             Builtin::Tx => "sends back all that arrives",
             Builtin::RedirectMap | Builtin::Broadcast => "redirects all that arrives",
             Builtin::Sink => "takes in all that arrives",
@@ -178,11 +180,7 @@ impl Checker<'_> {
         self.report_fit(
             Diagnostic::error(
                 span.clone(),
-                format!(
-                    "no frame is {verb} at `{name}`: its program `{}` (`{}`) {what}",
-                    program.name,
-                    builtin_name(builtin)
-                ),
+                format!("no frame is {verb} at `{name}`: its program `{}` (`{}`) {what}", program.name, builtin.name()),
             )
             .label(format!("never {verb} here"))
             .help(help),

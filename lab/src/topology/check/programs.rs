@@ -7,16 +7,32 @@ use super::{
     targets::{TARGETS, redirects},
     values::Targets,
 };
+use xdplab_wire::flow;
+
 use crate::{
     topology::{
         diagnostic::{Diagnostic, Span},
-        model::{Builtin, Datum, DevMapKind, Options, PortId, Program, ProgramBody, ProgramId, ProgramSource, Touch},
+        model::{
+            Builtin, Datum, DevMapKind, FlowMap, Lookup, Options, PortId, Program, ProgramBody, ProgramId,
+            ProgramSource, Touch,
+        },
         read::{At, Field, Names, RawValue},
-        schema::{ENTRIES_MOST, RawBody, RawOptions, RawProgram, builtin_name},
+        schema::{DISPATCHER_MOST, ENTRIES_MOST, QUEUE_MOST, RawBody, RawOptions, RawProgram},
         spans::ProgramSpans,
         suggest,
     },
     xdp::XdpMode,
+};
+
+/// Key lengths that the built-in `flow` has a program for.
+const KEY_LENGTHS: [u32; flow::LENGTHS.len()] = {
+    let mut lengths = [0; flow::LENGTHS.len()];
+    let mut n = 0;
+    while n < lengths.len() {
+        lengths[n] = flow::LENGTHS[n] as u32;
+        n += 1;
+    }
+    lengths
 };
 
 /// The keys that a program and its stand-in have in common.
@@ -55,7 +71,7 @@ fn placeholder() -> ProgramBody {
 }
 
 fn no_options() -> Options {
-    Options { touch: Touch::None, map: DevMapKind::Devmap, max_entries: None, exclude_ingress: false }
+    Options::default()
 }
 
 impl<'a> Checker<'a> {
@@ -147,11 +163,11 @@ impl<'a> Checker<'a> {
             if let Some(builtin) = builtin
                 && (!redirects(builtin) || map.value != TARGETS)
             {
-                let builtin_word = builtin_name(builtin);
+                let builtin_word = builtin.name();
                 let help = if redirects(builtin) {
                     suggest::did_you_mean(&map.value, "its map is", [TARGETS])
                 } else {
-                    Some("leave it out; redirect_map and broadcast have `tx_ports`".to_owned())
+                    Some("leave it out; redirect_map, broadcast, flow and traits have `tx_ports`".to_owned())
                 };
                 self.report(
                     Diagnostic::error(
@@ -247,7 +263,7 @@ impl<'a> Checker<'a> {
             self.report(
                 Diagnostic::error(
                     names.span.clone(),
-                    format!("the built-in `{}` has no globals to set", builtin_name(builtin)),
+                    format!("the built-in `{}` has no globals to set", builtin.name()),
                 )
                 .label("only for an object")
                 .help("use `options`"),
@@ -283,18 +299,24 @@ impl<'a> Checker<'a> {
                 &[Builtin::RedirectMap, Builtin::Broadcast],
             ),
             ("exclude-ingress", raw.exclude_ingress.given().map(|at| at.span.clone()), &[Builtin::Broadcast]),
+            ("single-target", raw.single_target.given().map(|at| at.span.clone()), &[Builtin::Broadcast]),
+            ("entries", raw.entries.given().map(|at| at.span.clone()), &[Builtin::Dispatcher]),
+            ("lookup", raw.lookup.given().map(|at| at.span.clone()), &[Builtin::Flow]),
+            ("key-bytes", raw.key_bytes.given().map(|at| at.span.clone()), &[Builtin::Flow]),
+            ("miss", raw.miss.given().map(|at| at.span.clone()), &[Builtin::Flow]),
+            ("cpu", raw.cpu.given().map(|at| at.span.clone()), &[Builtin::Cpumap]),
+            ("queue", raw.queue.given().map(|at| at.span.clone()), &[Builtin::Cpumap]),
+            ("traits", raw.traits.given().map(|at| at.span.clone()), &[Builtin::Traits]),
+            ("trait-bytes", raw.trait_bytes.given().map(|at| at.span.clone()), &[Builtin::Traits]),
         ];
         for (key, span, of) in given {
             let (Some(span), Some(builtin)) = (span, builtin) else { continue };
             if !of.contains(&builtin) {
-                let names: Vec<_> = of.iter().map(|builtin| format!("`{}`", builtin_name(*builtin))).collect();
+                let names: Vec<_> = of.iter().map(|builtin| format!("`{}`", builtin.name())).collect();
                 self.report(
-                    Diagnostic::error(
-                        span,
-                        format!("`{key}` does nothing for the built-in `{}`", builtin_name(builtin)),
-                    )
-                    .label("not an option of this one")
-                    .help(format!("leave it out; it is an option of {}", names.join(", "))),
+                    Diagnostic::error(span, format!("`{key}` does nothing for the built-in `{}`", builtin.name()))
+                        .label("not an option of this one")
+                        .help(format!("leave it out; it is an option of {}", names.join(", "))),
                 );
             }
         }
@@ -303,19 +325,47 @@ impl<'a> Checker<'a> {
             map: raw.map.given().map_or(DevMapKind::Devmap, |at| at.value),
             max_entries: self.in_range(&raw.max_entries, "a map size", 1..=ENTRIES_MOST),
             exclude_ingress: raw.exclude_ingress.given().is_some_and(|at| at.value),
+            entries: self.in_range(&raw.entries, "a number of entries", 1..=DISPATCHER_MOST).unwrap_or(1),
+            lookup: Lookup {
+                map: raw.lookup.given().map_or(FlowMap::Hash, |at| at.value),
+                key_bytes: self.one_of(&raw.key_bytes, "a key length", &KEY_LENGTHS).unwrap_or(16),
+                miss: raw.miss.given().is_some_and(|at| at.value),
+            },
+            cpu: self.in_range(&raw.cpu, "a CPU", 0..=i64::from(u16::MAX)),
+            queue: self.in_range(&raw.queue, "a queue length", 1..=QUEUE_MOST).unwrap_or(2048),
+            traits: (
+                self.in_range(&raw.traits, "a number of traits", 1..=64).unwrap_or(1),
+                self.one_of(&raw.trait_bytes, "a trait's length", &[2, 4, 8]).unwrap_or(4),
+            ),
         }
+    }
+
+    /// A number that must be one of a few.
+    fn one_of(&mut self, field: &Field<i64>, what: &str, of: &[u32]) -> Option<u32> {
+        let at = field.given()?;
+        let found = of.iter().copied().find(|number| i64::from(*number) == at.value);
+        if found.is_none() {
+            let list: Vec<String> = of.iter().map(ToString::to_string).collect();
+            self.report(
+                Diagnostic::error(at.span.clone(), format!("{} is not {what} that there is", at.value))
+                    .label("not one of them")
+                    .help(format!("use one of {}", list.join(", "))),
+            );
+        }
+        found
     }
 
     fn check_egress(&mut self, keys: &BodyKeys<'a>, builtin: Option<Builtin>) -> Option<String> {
         let egress = keys.egress.given()?;
         if let Some(builtin) = builtin {
-            let wrong = if !redirects(builtin) {
+            let has_egress = matches!(builtin, Builtin::RedirectMap | Builtin::Broadcast | Builtin::Cpumap);
+            let wrong = if !has_egress {
                 Some((
                     format!(
-                        "the built-in `{}` has no devmap that an egress program could run on",
-                        builtin_name(builtin)
+                        "the built-in `{}` has no devmap or cpumap that a second program could run on",
+                        builtin.name()
                     ),
-                    "leave it out; redirect_map and broadcast have one".to_owned(),
+                    "leave it out; redirect_map, broadcast and cpumap have one".to_owned(),
                 ))
             } else if !matches!(egress.value.as_str(), "pass" | "drop") {
                 Some((

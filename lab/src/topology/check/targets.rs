@@ -5,7 +5,6 @@ use crate::topology::{
     diagnostic::{Diagnostic, Span},
     model::{Builtin, PortId},
     read::{At, Field, RawValue},
-    schema::builtin_name,
 };
 
 /// The map from which the built-ins that redirect take their targets.
@@ -13,6 +12,11 @@ pub(super) const TARGETS: &str = "tx_ports";
 
 /// Whether a built-in takes targets.
 pub(super) fn redirects(builtin: Builtin) -> bool {
+    matches!(builtin, Builtin::RedirectMap | Builtin::Broadcast | Builtin::Flow | Builtin::Traits)
+}
+
+/// Whether a built-in does nothing without targets.
+fn needs_targets(builtin: Builtin) -> bool {
     matches!(builtin, Builtin::RedirectMap | Builtin::Broadcast)
 }
 
@@ -62,7 +66,7 @@ impl Checker<'_> {
         if map.is_some_and(Field::is_bad) || keys.maps.is_bad() {
             return;
         }
-        let builtin_word = builtin_name(builtin);
+        let builtin_word = builtin.name();
         let values = map.and_then(Field::given);
         let listed = match values.map(|at| &at.value) {
             None => 0,
@@ -71,6 +75,9 @@ impl Checker<'_> {
             // Reported as no list.
             Some(_) => return,
         };
+        if values.is_none() && !needs_targets(builtin) {
+            return;
+        }
         if listed == 0 {
             let at = values.map_or_else(|| span.clone(), |at| at.span.clone());
             self.report_fit(
@@ -85,11 +92,25 @@ impl Checker<'_> {
         if targets.len() != listed {
             return;
         }
-        if builtin == Builtin::Broadcast && listed < 2 {
+        if builtin == Builtin::Traits && listed > 1 {
+            self.report(
+                Diagnostic::error(values.span.clone(), "`traits` redirects to one port")
+                    .label(format!("{listed} targets"))
+                    .help("name one, and put a `broadcast` behind it"),
+            );
+        }
+        let may_be_single = keys
+            .options
+            .given()
+            .and_then(|options| options.value.single_target.given())
+            .is_some_and(|single| single.value);
+        if builtin == Builtin::Broadcast && listed < 2 && !may_be_single {
             self.report(
                 Diagnostic::error(values.span.clone(), "a broadcast to one target never clones")
                     .label("one target")
-                    .help("name two or more, or use the built-in `redirect_map`"),
+                    .help(
+                        "name two or more, use the built-in `redirect_map`, or say that it is meant: options.single-target = true",
+                    ),
             );
         }
         if let Some(size) = max_entries.filter(|size| listed > *size as usize) {

@@ -9,10 +9,7 @@ pub use dot::dot;
 pub use mermaid::mermaid;
 pub use svg::svg;
 
-use super::{
-    model::{Builtin, Link, LinkKind, PortId, Program, ProgramSource, Topology},
-    schema,
-};
+use super::model::{Builtin, Link, LinkKind, PortId, Program, ProgramSource, Topology};
 
 /// What a link is, in a few words: kind, driver, and an MTU that is not the usual one.
 fn link_label(link: &Link) -> String {
@@ -30,7 +27,7 @@ fn link_label(link: &Link) -> String {
 /// A program's name, with what it loads where that is named otherwise.
 fn program_label(program: &Program) -> String {
     let body = match &program.body.source {
-        ProgramSource::Builtin(builtin) => schema::builtin_name(*builtin).to_owned(),
+        ProgramSource::Builtin(builtin) => builtin.name().to_owned(),
         ProgramSource::Object { path, program } => {
             let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
             program.as_ref().map_or_else(|| file.to_string(), |program| format!("{file}/{program}"))

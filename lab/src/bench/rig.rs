@@ -1,0 +1,256 @@
+//! A lab for path prices: ports that are made once, and programs that are swapped under them.
+//!
+//! ```text
+//! gen:tx0 -- dut:rx0   dut:out0 -- sink:in0   dut:out1 -- sink:in1   …
+//! ```
+
+use std::{collections::BTreeMap, path::Path};
+
+use super::median;
+use crate::{
+    lab::{Lab, LabError},
+    observe::ledger::Settled,
+    program::watch::EventSet,
+    record::bench::Nanoseconds,
+    run::{
+        RunOptions, Silent,
+        correctness::settle_scenario,
+        pricing::{Clock, Window},
+    },
+    topology::{
+        self, Amount, Builtin, Datum, Engine, Expect, IpVersion, MapContents, Options, PortId, ProgramBody, ProgramId,
+        ProgramSource, Scenario, Topology, Traffic,
+    },
+    traffic::Stop,
+    xdp::XdpMode,
+};
+
+/// What a rig is made of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RigSpec {
+    /// Name of the lab.
+    pub(super) name: &'static str,
+    /// Ports behind the device under test.
+    pub(super) targets: u32,
+    /// One more, behind which nothing runs and nothing polls: a veth that takes no native redirects.
+    pub(super) deaf: bool,
+    /// Whether a program runs at the ports behind the targets; else these poll by GRO, and their stack takes the frames.
+    pub(super) inner: bool,
+    /// Receive queues of the device under test.
+    pub(super) queues: u32,
+}
+
+impl Default for RigSpec {
+    fn default() -> Self {
+        Self { name: "bench", targets: 1, deaf: false, inner: true, queues: 1 }
+    }
+}
+
+/// A lab that is up, at whose ports programs are swapped.
+pub(super) struct Rig {
+    lab: Lab,
+    watched: Option<EventSet>,
+    stop: Stop,
+}
+
+/// A path through a rig.
+#[derive(Debug, Clone)]
+pub(super) struct PathSpec {
+    /// What runs at `dut:rx0`.
+    pub(super) outer: ProgramBody,
+    /// What runs at `sink:in0`, `sink:in1`, …; not used where the rig has no programs there.
+    pub(super) inner: Option<ProgramBody>,
+    /// The mode of both.
+    pub(super) mode: XdpMode,
+    /// Flows, taken in turn.
+    pub(super) flows: u32,
+    /// Frame size with FCS.
+    pub(super) frame_bytes: u32,
+}
+
+impl PathSpec {
+    pub(super) fn new(outer: ProgramBody, inner: Option<ProgramBody>, mode: XdpMode) -> Self {
+        Self { outer, inner, mode, flows: 1, frame_bytes: 64 }
+    }
+}
+
+/// A built-in with its options.
+pub(super) fn builtin(builtin: Builtin, options: Options) -> ProgramBody {
+    ProgramBody {
+        source: ProgramSource::Builtin(builtin),
+        maps: BTreeMap::new(),
+        globals: BTreeMap::new(),
+        egress: None,
+        options,
+    }
+}
+
+impl Rig {
+    /// Brings the rig up.
+    pub(super) fn new(spec: &RigSpec, stop: &Stop) -> Result<Self, LabError> {
+        let topology = topology(spec);
+        Ok(Self { lab: Lab::new(&topology)?, watched: None, stop: stop.clone() })
+    }
+
+    pub(super) fn lab(&self) -> &Lab {
+        &self.lab
+    }
+
+    /// A port by its name.
+    pub(super) fn port(&self, name: &str) -> PortId {
+        self.lab.topology().find_port(name).expect("the rig's own topology names it")
+    }
+
+    /// `dut:out0` and those after it.
+    pub(super) fn outs(&self, targets: u32) -> MapContents {
+        let out = |n: u32| Datum::Port(self.port(&format!("dut:out{n}")));
+        MapContents::List((0..targets).map(out).collect())
+    }
+
+    /// A built-in that redirects to the first so many targets.
+    pub(super) fn to_outs(&self, which: Builtin, options: Options, targets: u32) -> ProgramBody {
+        let mut body = builtin(which, options);
+        body.maps.insert("tx_ports".to_owned(), self.outs(targets));
+        body
+    }
+
+    fn scenario(&self, path: &PathSpec, frames: u64) -> Scenario {
+        let topology = self.lab.topology();
+        let mut programs = Vec::new();
+        for (n, program) in topology.programs.iter().enumerate() {
+            let body = if program.name == "outer" { Some(&path.outer) } else { path.inner.as_ref() };
+            programs.extend(body.map(|body| (ProgramId(n), body.clone())));
+        }
+        Scenario {
+            name: "bench".to_owned(),
+            modes: vec![path.mode],
+            programs,
+            traffic: Traffic {
+                from: self.port("gen:tx0"),
+                engine: Engine::Live { batch: 64 },
+                ip: IpVersion::V4,
+                flows: path.flows,
+                frame_bytes: path.frame_bytes,
+                amount: Amount::Frames(frames),
+            },
+            expect: Expect { deliver: Vec::new(), drop: Vec::new(), lost: 0, clones: None },
+            perf: None,
+        }
+    }
+
+    fn watch(&mut self, events: EventSet) -> Result<(), LabError> {
+        if self.watched != Some(events) {
+            self.lab.watch(events)?;
+            self.watched = Some(events);
+        }
+        Ok(())
+    }
+
+    /// Sends so many frames along a path whose programs count, and settles the account.
+    pub(super) fn settle(&mut self, path: &PathSpec, frames: u64) -> Result<Settled, LabError> {
+        self.watch(EventSet::Own)?;
+        let scenario = self.scenario(path, frames);
+        let options = RunOptions::default();
+        Ok(settle_scenario(&mut self.lab, &scenario, path.mode, &options, &self.stop, &Silent)?.settled)
+    }
+
+    /// Puts a path's bare programs in place, and measures so many windows of so many frames, by the source's clock: on
+    /// veth everything that becomes of a frame happens before the next batch is made. In ns a frame.
+    pub(super) fn windows(&mut self, path: &PathSpec, frames: u64, windows: usize) -> Result<Vec<f64>, LabError> {
+        self.watch(EventSet::Errors)?;
+        let scenario = self.scenario(path, frames);
+        self.lab.install(Some(&scenario), path.mode, false)?;
+        let topology = self.lab.topology().clone();
+        let window = Window::new(&self.lab, &topology, &scenario, &RunOptions::default())?.with(frames, Clock::Source);
+        let mut measured = Vec::with_capacity(windows);
+        // One more, which is thrown away: caches and the branch predictor are cold after a change of programs.
+        for n in 0..=windows {
+            let (ns, _) = window.measure(&mut self.lab, &self.stop)?;
+            measured.extend(ns.filter(|_| n > 0));
+        }
+        Ok(measured)
+    }
+
+    /// Prices paths turn by turn, in rounds forwards and backwards, so that a drift falls on all alike. Each gets its
+    /// windows in the order of the rounds: those of two paths at the same place were measured near each other.
+    pub(super) fn rounds(
+        &mut self,
+        paths: &[PathSpec],
+        (rounds, windows): (usize, usize),
+        frames: u64,
+        progress: &dyn Fn(usize),
+    ) -> Result<Vec<Vec<f64>>, LabError> {
+        let mut measured = vec![Vec::new(); paths.len()];
+        for round in 0..rounds {
+            let mut order: Vec<usize> = (0..paths.len()).collect();
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for (n, path) in order.into_iter().enumerate() {
+                if self.stop.is_asked() {
+                    return Ok(measured);
+                }
+                progress(round * paths.len() + n);
+                measured[path].extend(self.windows(&paths[path], frames, windows)?);
+            }
+        }
+        Ok(measured)
+    }
+}
+
+/// What `a` costs over `b`, window by window.
+pub(super) fn over(a: &[f64], b: &[f64]) -> Nanoseconds {
+    median(&a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>())
+}
+
+/// The difference of two estimates, with the worst of both intervals.
+pub(super) fn less(a: Nanoseconds, b: Nanoseconds) -> Nanoseconds {
+    Nanoseconds { ns: a.ns - b.ns, ci: [a.ci[0] - b.ci[1], a.ci[1] - b.ci[0]] }
+}
+
+fn topology(spec: &RigSpec) -> Topology {
+    let &RigSpec { name, targets, deaf, inner, queues } = spec;
+    let mut text = format!(
+        "name = \"{name}\"\n[nodes.gen]\n[nodes.dut.ports.rx0]\nqueues = {queues}\n[nodes.gen.ports.tx0]\nqueues = {queues}\n\
+         [[links]]\nkind = \"veth\"\nends = [\"gen:tx0\", \"dut:rx0\"]\n"
+    );
+    for n in 0..targets {
+        if !inner {
+            text += &format!("[nodes.sink.ports.in{n}]\ngro = true\n");
+        }
+        text += &format!("[[links]]\nkind = \"veth\"\nends = [\"dut:out{n}\", \"sink:in{n}\"]\n");
+    }
+    if deaf {
+        text += "[[links]]\nkind = \"veth\"\nends = [\"dut:deaf\", \"sink:deaf\"]\n";
+    }
+    if inner && targets + u32::from(deaf) > 0 {
+        let ports: Vec<String> = (0..targets).map(|n| format!("\"sink:in{n}\"")).collect();
+        text += &format!("[programs.inner]\nbuiltin = \"drop\"\nattach = [{}]\n", ports.join(", "));
+    }
+    if targets > 0 {
+        text += "[nodes.sink]\n";
+    }
+    text += "[programs.outer]\nbuiltin = \"drop\"\nattach = [\"dut:rx0\"]\n";
+    match topology::parse(Path::new("bench.toml"), &text) {
+        Ok(topology) => topology,
+        Err(diagnostics) => unreachable!("the rig's own topology is sound: {diagnostics}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rig_is_a_sound_topology() {
+        for targets in [0, 1, 8] {
+            for (deaf, inner) in [(false, true), (true, true), (false, false)] {
+                let spec = RigSpec { targets, deaf, inner, ..RigSpec::default() };
+                let links = 1 + targets + u32::from(deaf);
+                if targets > 0 {
+                    assert_eq!(topology(&spec).links.len(), links as usize);
+                }
+            }
+        }
+    }
+}
