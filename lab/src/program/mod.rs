@@ -11,6 +11,7 @@
 //! | `source` | the generator's program |
 //! | `watch` | the observer's programs |
 //! | `kernel` | the running kernel's own types (BTF) |
+//! | `jited` | where the loaded programs' machine code is |
 //! | `sys` | the system calls |
 
 #![expect(unsafe_code, reason = "BPF system calls that no safe wrapper covers stand in `sys`")]
@@ -18,6 +19,7 @@
 mod builtin;
 mod error;
 mod extack;
+pub mod jited;
 pub mod kernel;
 mod load;
 mod object;
