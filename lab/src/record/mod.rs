@@ -2,6 +2,8 @@
 //!
 //! Field names are a contract (`xdplab.report/1`). Nothing here computes or prints.
 
+pub mod profile;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
