@@ -17,7 +17,6 @@ use std::{
 use nix::errno::Errno;
 use perf_event::{
     Builder, ReadFormat, SampleFlag,
-    data::Record,
     events::{Event, Hardware, Software},
 };
 
@@ -27,6 +26,9 @@ use super::HostError;
 const RING: usize = 4 << 20;
 /// How often the reader empties the ring buffer. It is not woken for it: waking it would cost the sampled CPU time.
 const PATIENCE: Duration = Duration::from_millis(20);
+const RECORD_LOST: u32 = 2;
+const RECORD_THROTTLE: u32 = 5;
+const RECORD_SAMPLE: u32 = 9;
 /// Entries of a call chain from here up are the kernel's markers (`PERF_CONTEXT_MAX`), not addresses.
 const MARKERS: u64 = -4095_i64 as u64;
 /// Marks the user's part of a call chain (`PERF_CONTEXT_USER`).
@@ -93,22 +95,38 @@ pub struct Samples {
 }
 
 impl Samples {
-    fn add(&mut self, sample: &perf_event::data::Sample<'_>) {
-        let chain = sample.callchain().unwrap_or_default();
-        let stack = raw_stack(sample.tid().unwrap_or(0), sample.ip().unwrap_or(0), chain);
-        *self.stacks.entry(stack).or_default() += 1;
-        if let Some(time) = sample.time() {
-            let (first, last) = self.span.unwrap_or((time, time));
-            self.span = Some((first.min(time), last.max(time)));
+    /// Takes a record in: its type, and what follows its header.
+    ///
+    /// The layout is that of `perf_event_open(2)` for the fields that [`build`] asks for. Read here and not by
+    /// `perf-event-data`, which takes the empty chain of a sample of user code for a record cut short.
+    fn take(&mut self, kind: u32, data: &[u8]) -> Option<()> {
+        match kind {
+            RECORD_SAMPLE => {
+                let (ip, thread, time, length) =
+                    (u64_at(data, 0)?, (u64_at(data, 8)? >> 32) as u32, u64_at(data, 16)?, u64_at(data, 32)?);
+                let chain = data.get(40..)?.get(..usize::try_from(length).ok()?.checked_mul(8)?)?;
+                let chain = chain.as_chunks().0.iter().map(|entry| u64::from_ne_bytes(*entry));
+                *self.stacks.entry(raw_stack(thread, ip, chain)).or_default() += 1;
+                let (first, last) = self.span.unwrap_or((time, time));
+                self.span = Some((first.min(time), last.max(time)));
+            }
+            RECORD_LOST => self.lost += u64_at(data, 8)?,
+            RECORD_THROTTLE => self.throttled += 1,
+            _ => {}
         }
+        Some(())
     }
 }
 
+fn u64_at(data: &[u8], at: usize) -> Option<u64> {
+    data.get(at..)?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes))
+}
+
 /// A stack without the kernel's markers. A chain may be missing: the interrupted instruction is then all there is.
-fn raw_stack(thread: u32, ip: u64, chain: &[u64]) -> RawStack {
-    let mut kernel = Vec::with_capacity(chain.len());
+fn raw_stack(thread: u32, ip: u64, chain: impl Iterator<Item = u64>) -> RawStack {
+    let mut kernel = Vec::new();
     let mut in_user = false;
-    for &entry in chain {
+    for entry in chain {
         if entry >= MARKERS {
             in_user = entry == USER_MARKER;
         } else if !in_user {
@@ -274,7 +292,7 @@ fn read(mut sampler: perf_event::Sampler, stop: &AtomicBool) -> io::Result<Sampl
             sampler.disable()?;
         }
         while let Some(record) = sampler.next_record() {
-            take(&record, &mut samples)?;
+            samples.take(record.ty(), &record.to_contiguous()).ok_or(io::ErrorKind::InvalidData)?;
         }
         if stopping {
             // The kernel's own count has those lost after the last record, too.
@@ -283,16 +301,6 @@ fn read(mut sampler: perf_event::Sampler, stop: &AtomicBool) -> io::Result<Sampl
         }
         thread::sleep(PATIENCE);
     }
-}
-
-fn take(record: &perf_event::Record<'_>, samples: &mut Samples) -> io::Result<()> {
-    match record.parse_record().map_err(io::Error::other)? {
-        Record::Sample(sample) => samples.add(&sample),
-        Record::Lost(lost) => samples.lost += lost.lost,
-        Record::Throttle(_) => samples.throttled += 1,
-        _ => {}
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -304,15 +312,40 @@ mod tests {
     const KERNEL: u64 = 0xffff_ffff_8100_0000;
     const KERNEL_MARKER: u64 = -128_i64 as u64;
 
+    /// A sample as the kernel writes it.
+    fn sample(ip: u64, thread: u32, time: u64, chain: &[u64]) -> Vec<u8> {
+        let words = [ip, u64::from(thread) << 32 | 1, time, 3, chain.len() as u64];
+        words.iter().chain(chain).flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    fn taken(ip: u64, chain: &[u64]) -> RawStack {
+        let mut samples = Samples::default();
+        samples.take(RECORD_SAMPLE, &sample(ip, 7, 5, chain)).expect("a whole record");
+        samples.stacks.into_keys().next().expect("a stack")
+    }
+
     #[test]
     fn markers_and_user_addresses_are_no_part_of_a_stack() {
         let chain = [KERNEL_MARKER, KERNEL, KERNEL + 1, USER_MARKER, 0x40_0000];
-        let stack = raw_stack(7, KERNEL, &chain);
-        assert_eq!(stack, RawStack { thread: 7, in_user: false, kernel: vec![KERNEL, KERNEL + 1] });
-        assert!(raw_stack(7, 0x40_0000, &[USER_MARKER, 0x40_0000]).kernel.is_empty());
-        assert!(raw_stack(7, 0x40_0000, &[]).in_user);
+        assert_eq!(taken(KERNEL, &chain), RawStack { thread: 7, in_user: false, kernel: vec![KERNEL, KERNEL + 1] });
+        assert!(taken(0x40_0000, &[USER_MARKER, 0x40_0000]).kernel.is_empty());
+        assert!(taken(0x40_0000, &[]).in_user);
         // A kernel without an unwinder gives the instruction alone.
-        assert_eq!(raw_stack(7, KERNEL, &[]).kernel, [KERNEL]);
+        assert_eq!(taken(KERNEL, &[]).kernel, [KERNEL]);
+    }
+
+    #[test]
+    fn equal_stacks_are_counted_together_and_losses_added_up() {
+        let mut samples = Samples::default();
+        for time in [30, 10, 20] {
+            samples.take(RECORD_SAMPLE, &sample(KERNEL, 7, time, &[KERNEL])).unwrap();
+        }
+        for _ in 0..2 {
+            samples.take(RECORD_LOST, &[1_u64, 4].map(u64::to_ne_bytes).concat()).unwrap();
+        }
+        samples.take(RECORD_THROTTLE, &[]).unwrap();
+        assert_eq!(samples.stacks.into_values().collect::<Vec<_>>(), [3]);
+        assert_eq!((samples.lost, samples.throttled, samples.span), (8, 1, Some((10, 30))));
     }
 
     #[test]
@@ -332,9 +365,20 @@ mod tests {
         }
 
         #[test]
+        fn no_record_makes_the_reader_panic(kind in 0_u32..12, data in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Samples::default().take(kind, &data);
+        }
+
+        #[test]
         fn no_chain_makes_a_stack_of_markers(ip: u64, chain in prop::collection::vec(any::<u64>(), 0..20)) {
-            let stack = raw_stack(1, ip, &chain);
+            let stack = taken(ip, &chain);
             prop_assert!(stack.kernel.iter().all(|address| *address < MARKERS || *address == ip));
+        }
+
+        #[test]
+        fn a_record_that_is_cut_short_is_refused(cut in 1_usize..64) {
+            let whole = sample(KERNEL, 7, 5, &[KERNEL; 3]);
+            prop_assert_eq!(Samples::default().take(RECORD_SAMPLE, &whole[..whole.len() - cut]), None);
         }
     }
 }

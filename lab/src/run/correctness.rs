@@ -54,7 +54,7 @@ pub(super) fn run(
     if stop.is_asked() {
         notes.push("interrupted: what was sent until then is settled".to_owned());
     }
-    Ok(Case { scenario: id, mode, settled, notes, checks, cost: None })
+    Ok(Case { scenario: id, mode, settled, notes, checks, cost: None, profile: None })
 }
 
 /// What the scenario expects of as many frames as are sent: the file counts the clones of its own number.

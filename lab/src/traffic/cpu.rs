@@ -22,12 +22,24 @@ impl Pinned {
     /// Where the kernel refuses.
     pub fn here() -> nix::Result<Self> {
         let before = sched_getaffinity(Pid::from_raw(0))?;
-        let cpu = (0..CpuSet::count()).rev().find(|cpu| before.is_set(*cpu).unwrap_or(false)).unwrap_or(0);
+        let cpu = highest(&before);
         let mut one = CpuSet::new();
         one.set(cpu)?;
         sched_setaffinity(Pid::from_raw(0), &one)?;
         Ok(Self { before, cpu })
     }
+}
+
+/// The CPU that [`Pinned::here`] would pin the calling thread to.
+///
+/// # Errors
+/// Where the kernel refuses.
+pub fn of_sender() -> nix::Result<usize> {
+    sched_getaffinity(Pid::from_raw(0)).map(|cpus| highest(&cpus))
+}
+
+fn highest(cpus: &CpuSet) -> usize {
+    (0..CpuSet::count()).rev().find(|cpu| cpus.is_set(*cpu).unwrap_or(false)).unwrap_or(0)
 }
 
 impl Drop for Pinned {

@@ -182,6 +182,16 @@ pub(crate) struct RunArgs {
     /// Leaves pricing out: correctness only.
     #[arg(long)]
     pub(crate) no_pricing: bool,
+    /// Samples where the time goes, after pricing; puts folded stacks and a flame graph of each priced scenario into DIR.
+    #[arg(
+        long,
+        value_name = "DIR",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "xdplab-profile",
+        conflicts_with = "no_pricing"
+    )]
+    pub(crate) profile: Option<PathBuf>,
     /// Shows every ledger and check, not only those of scenarios that did not pass.
     #[arg(long, short)]
     pub(crate) verbose: bool,

@@ -58,6 +58,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
         frames: args.frames,
         batch: args.batch,
         no_pricing: args.no_pricing,
+        profile: args.profile.is_some(),
     };
     let mut reports = Vec::new();
     let mut failure = None;
