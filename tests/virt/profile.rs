@@ -1,12 +1,17 @@
 //! Profiles of live traffic: whose functions they name, what is no part of them, and what a full buffer does.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
+use super::command::Bench;
 use xdplab::{
     Lab,
     host::perf::{PerfSampler, SampleSpec, Samples},
     observe::profile::{Sampler, SamplerOptions},
     record::profile::{Profile, SymbolKind},
+    report::profile::difference,
     run::{RunOptions, profile},
     traffic::cpu::Pinned,
     xdp::XdpMode::{self, Generic, Native},
@@ -72,6 +77,10 @@ fn a_profile_names_every_program_and_the_kernels_part_of_the_path(lab: &mut Lab)
         generic.rows
     );
     assert!(has(&generic, "xdp_redirect_map [bpf]", SymbolKind::Bpf), "{:#?}", generic.rows);
+    let change = difference(&native, &generic, None);
+    let gained = |symbol: &str| change.rows.iter().find(|row| row.symbol == symbol).map_or(0.0, |row| row.points);
+    assert!(gained("do_xdp_generic") > 0.0 && gained("veth_xdp_rcv_one") < 0.0, "{change}");
+    println!("{change}");
 }
 
 #[test]
@@ -92,6 +101,37 @@ fn what_other_threads_do_is_no_work() {
     assert!(taken > 1_000, "{profile:#?}");
     // Only packets of others that arrive meanwhile are taken for work.
     assert!(profile.samples < taken / 4, "{profile:#?}");
+}
+
+#[test]
+fn the_command_writes_a_flame_graph_and_stacks_and_shows_the_first_symbols() {
+    if !xdplab::testing::has("root") {
+        return;
+    }
+    let bench = Bench::new();
+    let file = bench.file("lab.toml", include_str!("../../topologies/drop.toml"));
+    let topology = xdplab::topology::load(std::path::Path::new(&file)).unwrap_or_else(|error| panic!("{error}"));
+    let scenario = topology.scenarios.iter().find(|s| s.perf.is_some()).expect("a priced scenario");
+    let directory = bench.dir.path().join("profiles");
+    let option = format!("--profile={}", directory.display());
+    let output = bench.output(&["run", &file, "--scenario", &scenario.name, "--frames", "6400", &option]);
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("where the time goes"), "{text}");
+    assert!(text.contains("files of profiles in"), "{text}");
+    let mut files: Vec<_> =
+        fs::read_dir(&directory).expect("the directory").flatten().map(|file| file.path()).collect();
+    files.sort();
+    assert_eq!(files.len(), 2 * scenario.modes.len(), "{files:?}");
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a text");
+        assert!(text.contains("xdp_source [bpf]"), "{}: {text}", file.display());
+        match file.extension().and_then(|extension| extension.to_str()) {
+            Some("svg") => assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"), "{text}"),
+            _ => assert!(text.lines().all(|line| line.rsplit(' ').next().is_some_and(|n| n.parse::<u64>().is_ok()))),
+        }
+    }
+    // Pricing is what gives a case its programs to sample: without it there is nothing to profile.
+    bench.ends_with(2, &["run", &file, "--no-pricing", &option]);
 }
 
 /// Samples this thread while it spins.
