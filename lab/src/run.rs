@@ -3,8 +3,9 @@
 pub mod checks;
 pub(crate) mod correctness;
 pub(crate) mod pricing;
+mod profiling;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     host::lock::HostLock,
@@ -12,7 +13,7 @@ use crate::{
     measure::fingerprint,
     observe::ledger::Settled,
     program::watch::EventSet,
-    record::{Check, Cost, LinkRecord, REPORT_SCHEMA, Report, ScenarioRecord, Verdict},
+    record::{Check, Cost, LinkRecord, REPORT_SCHEMA, Report, ScenarioRecord, Verdict, profile::Profile},
     topology::{Amount, Engine, LinkKind, ProgramSource, ScenarioId, Topology},
     traffic::Stop,
     xdp::XdpMode,
@@ -29,6 +30,8 @@ pub struct RunOptions {
     pub batch: Option<u32>,
     /// Leaves pricing out.
     pub no_pricing: bool,
+    /// Profiles each priced case, after all of them were priced.
+    pub profile: bool,
 }
 
 /// Hears how a run goes on. Every method may be called from the lab's thread.
@@ -59,6 +62,7 @@ struct Case {
     notes: Vec<String>,
     checks: Vec<Check>,
     cost: Option<Cost>,
+    profile: Option<Profile>,
 }
 
 /// Brings a topology up, runs it, and takes it down.
@@ -100,6 +104,10 @@ pub fn run(
         progress.step("price");
         lab.watch(EventSet::Errors)?;
         pricing::run(&mut lab, &mut cases, &wanted, options, stop, progress)?;
+        if options.profile {
+            progress.step("profile");
+            profiling::run(&mut lab, &mut cases, &wanted, options, stop, progress)?;
+        }
     }
     progress.step("take down");
     lab.down()?;
@@ -127,14 +135,34 @@ fn has_users_program(topology: &Topology) -> bool {
 /// Where there is no such scenario, or a program can't be loaded or attached.
 pub fn scenario(lab: &mut Lab, name: &str, mode: XdpMode, options: &RunOptions) -> Result<ScenarioRecord, LabError> {
     let topology = lab.topology().clone();
-    let id = topology.scenario(name).ok_or_else(|| LabError::NoScenario {
-        scenario: name.to_owned(),
-        present: topology.scenarios.iter().map(|s| s.name.clone()).collect::<Vec<_>>().join(", "),
-    })?;
+    let id = find(&topology, name)?;
     lab.watch(if has_users_program(&topology) { EventSet::All } else { EventSet::Own })?;
     let case = correctness::run(lab, id, mode, options, &Stop::default(), &Silent)?;
     let mut records = judge(&topology, vec![case], options);
     Ok(records.remove(0))
+}
+
+/// Profiles one scenario of a lab that is up, in one mode, with bare programs, as they are priced.
+///
+/// # Errors
+/// Where there is no such scenario, a program can't be loaded or attached, or the kernel refuses to sample.
+pub fn profile(
+    lab: &mut Lab,
+    name: &str,
+    mode: XdpMode,
+    options: &RunOptions,
+    time: Duration,
+) -> Result<Profile, LabError> {
+    let topology = lab.topology().clone();
+    let id = find(&topology, name)?;
+    profiling::of_scenario(lab, &topology, id, mode, options, time, &Stop::default())
+}
+
+fn find(topology: &Topology, name: &str) -> Result<ScenarioId, LabError> {
+    topology.scenario(name).ok_or_else(|| LabError::NoScenario {
+        scenario: name.to_owned(),
+        present: topology.scenarios.iter().map(|s| s.name.clone()).collect::<Vec<_>>().join(", "),
+    })
 }
 
 /// What the links were made of.
@@ -201,6 +229,7 @@ fn judge(topology: &Topology, cases: Vec<Case>, options: &RunOptions) -> Vec<Sce
                 ledger: case.settled.ledger,
                 clones: case.settled.clones,
                 cost: case.cost,
+                profile: case.profile,
                 checks: case.checks,
             }
         })

@@ -5,5 +5,6 @@ mod bad_days;
 mod bringup;
 mod command;
 mod ledger;
+mod profile;
 mod program;
 mod shipped;

@@ -10,6 +10,7 @@
 //! | `bpffs` | the lab's own BPF file system |
 //! | `journal` | what was changed and how to undo it |
 //! | `lock` | locks that hold for the whole host |
+//! | `perf` | samples of a CPU |
 //! | `exec` | entering a node for good |
 //! | `ability` | what this host can do |
 
@@ -25,6 +26,7 @@ pub mod lock;
 pub mod netlink;
 pub mod netns;
 pub mod paths;
+pub mod perf;
 pub mod sysctl;
 pub mod thread;
 

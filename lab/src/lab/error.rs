@@ -1,7 +1,8 @@
 //! Why a lab could not be brought up or run.
 
 use crate::{
-    host::HostError, host::journal::JournalError, program::ProgramError, traffic::frames::FrameError, xdp::XdpMode,
+    host::HostError, host::journal::JournalError, observe::profile::SymbolError, program::ProgramError,
+    traffic::frames::FrameError, xdp::XdpMode,
 };
 
 /// Why a lab could not be brought up or run.
@@ -29,6 +30,9 @@ pub enum LabError {
         /// Why.
         source: Box<ProgramError>,
     },
+    /// A profile has no names.
+    #[error(transparent)]
+    Symbols(#[from] SymbolError),
     /// A frame could not be made.
     #[error(transparent)]
     Frame(#[from] FrameError),

@@ -2,4 +2,5 @@
 
 pub mod causes;
 pub mod ledger;
+pub mod profile;
 pub mod reading;

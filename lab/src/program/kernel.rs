@@ -105,14 +105,14 @@ impl DropReasons for &KernelReasons {
 }
 
 /// The types of a BTF blob: where each starts.
-struct Types<'a> {
+pub(super) struct Types<'a> {
     types: &'a [u8],
     strings: &'a [u8],
     starts: Vec<usize>,
 }
 
 impl<'a> Types<'a> {
-    fn parse(data: &'a [u8]) -> Option<Self> {
+    pub(super) fn parse(data: &'a [u8]) -> Option<Self> {
         if u16::from_ne_bytes(data.first_chunk().copied()?) != 0xeb9f {
             return None;
         }
@@ -139,6 +139,12 @@ impl<'a> Types<'a> {
                 };
         }
         Some(Self { types, strings, starts })
+    }
+
+    /// The name of a type, by its number.
+    pub(super) fn name_of(&self, id: u32) -> Option<&'a str> {
+        let at = *self.starts.get(id as usize).filter(|at| **at != usize::MAX)?;
+        u32_at(self.types, at).map(|offset| self.name(offset))
     }
 
     fn name(&self, offset: u32) -> &'a str {

@@ -15,6 +15,7 @@
 //! | `dispatcher` | which programs the kernel's XDP dispatcher calls directly |
 //! | `peek` | reading kernel memory |
 //! | `kernel` | the running kernel's own types (BTF) |
+//! | `jited` | where the loaded programs' machine code is |
 //! | `sys` | the system calls |
 
 #![expect(unsafe_code, reason = "BPF system calls that no safe wrapper covers stand in `sys`")]
@@ -24,6 +25,7 @@ pub mod clones;
 pub mod dispatcher;
 mod error;
 mod extack;
+pub mod jited;
 pub mod kernel;
 mod load;
 mod object;

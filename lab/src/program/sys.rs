@@ -4,7 +4,7 @@
 
 use std::{
     ffi::CString,
-    io,
+    io, mem,
     os::{
         fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
         unix::ffi::OsStrExt as _,
@@ -12,10 +12,15 @@ use std::{
     path::Path,
 };
 
+use aya_obj::generated::{bpf_btf_info, bpf_func_info, bpf_prog_info};
+
 const MAP_LOOKUP_ELEM: u32 = 1;
 const MAP_UPDATE_ELEM: u32 = 2;
 const OBJ_PIN: u32 = 6;
+const PROG_GET_NEXT_ID: u32 = 11;
+const PROG_GET_FD_BY_ID: u32 = 13;
 const OBJ_GET_INFO_BY_FD: u32 = 15;
+const BTF_GET_FD_BY_ID: u32 = 19;
 const MAP_UPDATE_BATCH: u32 = 26;
 const LINK_CREATE: u32 = 28;
 const LINK_UPDATE: u32 = 29;
@@ -52,23 +57,6 @@ pub(super) fn link_update(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::
     let mut attributes = Attributes::default();
     attributes[..2].copy_from_slice(&[link.as_raw_fd() as u32, program.as_raw_fd() as u32]);
     bpf(LINK_UPDATE, &mut attributes).map(drop)
-}
-
-/// Where the kernel put a program's code; `None` where it does not tell, or did not translate it.
-pub(super) fn program_address(program: BorrowedFd<'_>) -> io::Result<Option<u64>> {
-    // struct bpf_prog_info up to jited_ksyms: words 26 (nr_jited_ksyms) and 28 (its address).
-    let mut info = [0u32; 30];
-    let mut address = 0u64;
-    info[26] = 1;
-    let at = (&raw mut address) as u64;
-    info[28] = at as u32;
-    info[29] = (at >> 32) as u32;
-    let mut attributes = Attributes::default();
-    attributes[0] = program.as_raw_fd() as u32;
-    attributes[1] = size_of_val(&info) as u32;
-    pointer(&mut attributes, 2, info.as_mut_ptr().cast());
-    bpf(OBJ_GET_INFO_BY_FD, &mut attributes)?;
-    Ok(Some(address).filter(|address| *address != 0))
 }
 
 /// Pins a link, a map or a program.
@@ -116,4 +104,94 @@ pub(super) fn map_write(map: impl AsFd, key: u32, value: &[u64]) -> io::Result<(
     pointer(&mut attributes, 2, (&raw const key).cast());
     pointer(&mut attributes, 4, value.as_ptr().cast());
     bpf(MAP_UPDATE_ELEM, &mut attributes).map(drop)
+}
+
+/// The number of the loaded program after `last`; `None` after the last one.
+pub(super) fn next_program(last: u32) -> io::Result<Option<u32>> {
+    let mut attributes = Attributes::default();
+    attributes[0] = last;
+    match bpf(PROG_GET_NEXT_ID, &mut attributes) {
+        Ok(_) => Ok(Some(attributes[1])),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The machine code of a loaded program: a function each, in the same order in all lists.
+#[derive(Debug, Default)]
+pub(super) struct JitedCode {
+    /// The program's name, up to 15 bytes.
+    pub(super) name: String,
+    /// Where each function starts; all 0 where the kernel hides addresses from the caller.
+    pub(super) addresses: Vec<u64>,
+    /// How many bytes it has.
+    pub(super) lengths: Vec<u32>,
+    /// Its type in the program's BTF.
+    pub(super) types: Vec<u32>,
+    /// The BTF's number; 0 for none.
+    pub(super) btf: u32,
+}
+
+/// What the kernel tells of a program's machine code.
+pub(super) fn jited_code(id: u32) -> io::Result<JitedCode> {
+    let program = by_id(PROG_GET_FD_BY_ID, id)?;
+    // SAFETY: a structure of numbers, of which zeros are a value.
+    let mut sizes: bpf_prog_info = unsafe { mem::zeroed() };
+    // SAFETY: no pointer is set, so that the kernel writes into `sizes` alone.
+    unsafe { info(program.as_fd(), &mut sizes)? };
+    let name = sizes.name.iter().map(|c| *c as u8).take_while(|c| *c != 0).collect::<Vec<_>>();
+    let mut addresses = vec![0_u64; sizes.nr_jited_ksyms as usize];
+    let mut lengths = vec![0_u32; sizes.nr_jited_func_lens as usize];
+    let mut functions = vec![bpf_func_info { insn_off: 0, type_id: 0 }; sizes.nr_func_info as usize];
+    // SAFETY: as above.
+    let mut arrays: bpf_prog_info = unsafe { mem::zeroed() };
+    (arrays.nr_jited_ksyms, arrays.jited_ksyms) = (sizes.nr_jited_ksyms, addresses.as_mut_ptr() as u64);
+    (arrays.nr_jited_func_lens, arrays.jited_func_lens) = (sizes.nr_jited_func_lens, lengths.as_mut_ptr() as u64);
+    (arrays.nr_func_info, arrays.func_info) = (sizes.nr_func_info, functions.as_mut_ptr() as u64);
+    arrays.func_info_rec_size = size_of::<bpf_func_info>() as u32;
+    // SAFETY: each pointer set has room for as many elements as its count says, and outlives the call.
+    unsafe { info(program.as_fd(), &mut arrays)? };
+    Ok(JitedCode {
+        name: String::from_utf8_lossy(&name).into_owned(),
+        addresses,
+        lengths,
+        types: functions.iter().map(|function| function.type_id).collect(),
+        btf: sizes.btf_id,
+    })
+}
+
+/// A BTF object that is loaded, as it was given to the kernel.
+pub(super) fn btf(id: u32) -> io::Result<Vec<u8>> {
+    let object = by_id(BTF_GET_FD_BY_ID, id)?;
+    // SAFETY: a structure of numbers, of which zeros are a value.
+    let mut asked: bpf_btf_info = unsafe { mem::zeroed() };
+    // SAFETY: no pointer is set, so that the kernel writes into `asked` alone.
+    unsafe { info(object.as_fd(), &mut asked)? };
+    let mut data = vec![0; asked.btf_size as usize];
+    asked.btf = data.as_mut_ptr() as u64;
+    // Where the kernel should write the name of a kernel module: nowhere.
+    (asked.name, asked.name_len) = (0, 0);
+    // SAFETY: the only pointer set has room for `btf_size` bytes and outlives the call.
+    unsafe { info(object.as_fd(), &mut asked)? };
+    Ok(data)
+}
+
+fn by_id(command: u32, id: u32) -> io::Result<OwnedFd> {
+    let mut attributes = Attributes::default();
+    attributes[0] = id;
+    let fd = bpf(command, &mut attributes)?;
+    // SAFETY: the kernel just gave us this descriptor, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Fills in what the kernel knows of an object.
+///
+/// # Safety
+/// `T` must be the structure that the kernel has for this kind of object, and what its pointers point to must have room
+/// for as much as its counts say.
+unsafe fn info<T>(object: BorrowedFd<'_>, info: &mut T) -> io::Result<()> {
+    let mut attributes = Attributes::default();
+    attributes[..2].copy_from_slice(&[object.as_raw_fd() as u32, size_of::<T>() as u32]);
+    pointer(&mut attributes, 2, (&raw mut *info).cast());
+    bpf(OBJ_GET_INFO_BY_FD, &mut attributes).map(drop)
 }

@@ -82,7 +82,9 @@ impl XdpProgram {
     /// # Errors
     /// Where the kernel refuses.
     pub fn address(&self) -> Result<Option<u64>, ProgramError> {
-        sys::program_address(self.fd()?.as_fd()).map_err(|source| ProgramError::system("look at a program", source))
+        let code =
+            sys::jited_code(self.id()).map_err(|source| ProgramError::system("look at a program's code", source))?;
+        Ok(code.addresses.first().copied().filter(|address| *address != 0))
     }
 
     /// Fills the maps as the topology has it. To be called in the namespace of the ports that a devmap names: the

@@ -3,6 +3,7 @@
 //! Field names are a contract (`xdplab.report/1`). Nothing here computes or prints.
 
 pub mod bench;
+pub mod profile;
 
 use std::collections::BTreeMap;
 
@@ -73,6 +74,9 @@ pub struct ScenarioRecord {
     /// Cost, where the scenario was priced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
+    /// Where the time went, where the scenario was profiled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<profile::Profile>,
     /// The checks, in order.
     pub checks: Vec<Check>,
 }

@@ -5,6 +5,7 @@ pub mod json;
 pub mod junit;
 pub mod markdown;
 mod numbers;
+pub mod profile;
 #[cfg(test)]
 mod sample;
 pub mod table;

@@ -35,6 +35,7 @@ fn scenario(name: &str, mode: XdpMode, verdict: Verdict) -> ScenarioRecord {
         ledger: Ledger::default(),
         clones: 0,
         cost: None,
+        profile: None,
         checks: Vec::new(),
     }
 }

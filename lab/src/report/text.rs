@@ -2,6 +2,7 @@
 
 use super::{
     numbers::{mpps, nanoseconds, sparkline, thousands},
+    profile,
     table::Table,
     verdict::word,
 };
@@ -44,6 +45,9 @@ pub fn text(report: &Report, style: Style) -> String {
         if style.verbose || s.verdict != Verdict::Pass {
             text += &details(s, style);
         }
+    }
+    for s in &report.scenarios {
+        text += &profile_of(s);
     }
     // Those whose details are not shown have remarks too; each is said once, with whom it is about.
     for note in notes(report, |s| !style.verbose && s.verdict == Verdict::Pass) {
@@ -115,6 +119,13 @@ fn details(s: &ScenarioRecord, style: Style) -> String {
     text
 }
 
+/// Where a scenario's time went, where it was profiled.
+fn profile_of(s: &ScenarioRecord) -> String {
+    let Some(profile) = &s.profile else { return String::new() };
+    let top = profile::top(profile, profile::TOP, s.cost.as_ref().map(|cost| cost.ns));
+    format!("\n{} ({}): where the time goes, {}\n{}", s.name, s.mode, profile::summary(profile), indent(&top))
+}
+
 /// A ledger as a table: where frames ended, and what causes and mends each loss.
 pub fn ledger(ledger: &Ledger, clones: u64) -> String {
     let mut table = Table::new(["where", "what", "frames"]);
@@ -184,6 +195,11 @@ pub(super) fn common_notes(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
     if report.links.iter().any(|link| link.stands_in_for.is_some()) {
         notes.push("veth pairs stand in for NICs: costs are of veth, and say nothing of the NIC's own".to_owned());
+    }
+    for note in report.scenarios.iter().filter_map(|s| s.profile.as_ref()).flat_map(|profile| &profile.notes) {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
     }
     if report.scenarios.iter().any(|s| s.cost.is_some()) {
         notes.push(

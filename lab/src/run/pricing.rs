@@ -155,20 +155,26 @@ impl Window {
         self
     }
 
+    /// Sends frames as a window has them; returns how many.
+    pub(super) fn send(&self, lab: &mut Lab, amount: Amount, stop: &Stop) -> Result<u64, LabError> {
+        let quiet = |_| {};
+        match self.engine {
+            Engine::Live { batch } => {
+                lab.start_source(&self.key)?;
+                live::send(lab, &self.key, amount, batch, stop, &quiet)
+            }
+            Engine::Packet => packet::send(lab, &self.packets, amount, stop, &quiet),
+        }
+    }
+
     /// One window: its nanoseconds a packet, where it could be timed, and the frames that did not arrive.
     pub(crate) fn measure(&self, lab: &mut Lab, stop: &Stop) -> Result<(Option<f64>, u64), LabError> {
-        if self.engine != Engine::Packet {
-            lab.start_source(&self.key)?;
-        }
         if let Clock::Sink(port) = self.clock {
             lab.reset_counters_at(port)?;
         }
-        let quiet = |_| {};
+        let frames = if self.engine == Engine::Packet { PACKET_WINDOW } else { self.frames };
         let started = Instant::now();
-        let made = match self.engine {
-            Engine::Live { batch } => live::send(lab, &self.key, Amount::Frames(self.frames), batch, stop, &quiet)?,
-            Engine::Packet => packet::send(lab, &self.packets, Amount::Frames(PACKET_WINDOW), stop, &quiet)?,
-        };
+        let made = self.send(lab, Amount::Frames(frames), stop)?;
         let sender = started.elapsed();
         Ok(match self.clock {
             Clock::Sink(port) => {

@@ -1,13 +1,16 @@
 //! `xdplab bench`: micro-benchmarks, beside the published figures.
 
 use xdplab::{
-    bench::dispatcher::{self, DispatcherOptions},
+    bench::{
+        broadcast::{self, BroadcastOptions, Inner},
+        dispatcher::{self, DispatcherOptions},
+    },
     record::bench::BenchReport,
     report::{bench as rendered, text::Style, verdict},
 };
 
 use crate::{
-    cli::{BenchArgs, BenchFormat, BenchName},
+    cli::{BenchArgs, BenchFormat, BenchName, BroadcastArgs, InnerName},
     failure::Failure,
     gc, output,
     progress::Bar,
@@ -24,6 +27,7 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
         BenchName::Dispatcher(args) => {
             (dispatcher::run(&DispatcherOptions { entries: args.entries }, &stop, &bar), args.format)
         }
+        BenchName::Broadcast(args) => (broadcast::run(&of_broadcast(args), &stop, &bar), args.format),
     };
     drop(bar);
     let report = outcome?;
@@ -32,6 +36,15 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
     }
     print(&report, format)?;
     Ok(verdict::exit_code(&[report.verdict]))
+}
+
+fn of_broadcast(args: &BroadcastArgs) -> BroadcastOptions {
+    let inner = args.inner.iter().map(|inner| match inner {
+        InnerName::Nothing => Inner::Nothing,
+        InnerName::Pass => Inner::Pass,
+        InnerName::Drop => Inner::Drop,
+    });
+    BroadcastOptions { targets: args.targets, inner: inner.collect(), max_entries: args.max_entries }
 }
 
 /// Prints a benchmark's result.

@@ -187,6 +187,16 @@ pub(crate) struct RunArgs {
     /// Leaves pricing out: correctness only.
     #[arg(long)]
     pub(crate) no_pricing: bool,
+    /// Samples where the time goes, after pricing; puts folded stacks and a flame graph of each priced scenario into DIR.
+    #[arg(
+        long,
+        value_name = "DIR",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "xdplab-profile",
+        conflicts_with = "no_pricing"
+    )]
+    pub(crate) profile: Option<PathBuf>,
     /// Shows every ledger and check, not only those of scenarios that did not pass.
     #[arg(long, short)]
     pub(crate) verbose: bool,
@@ -209,6 +219,8 @@ pub(crate) struct BenchArgs {
 pub(crate) enum BenchName {
     /// One run of a program by the number of programs attached, and where the kernel's dispatcher ends.
     Dispatcher(DispatcherArgs),
+    /// `redirect_map` and broadcast to one port and to several: copies, clones, and what each further clone costs.
+    Broadcast(BroadcastArgs),
 }
 
 #[derive(Debug, Args)]
@@ -219,6 +231,33 @@ pub(crate) struct DispatcherArgs {
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: BenchFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BroadcastArgs {
+    /// Most targets of the matrix.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..=8))]
+    pub(crate) targets: u32,
+    /// What runs behind the targets; may be given several times, all three unless given.
+    #[arg(long, value_enum)]
+    pub(crate) inner: Vec<InnerName>,
+    /// Size of the maps; as many slots as targets unless given.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) max_entries: Option<u32>,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: BenchFormat,
+}
+
+/// What runs behind the targets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InnerName {
+    /// No program: the stack takes the frame.
+    Nothing,
+    /// A program that passes it to the stack.
+    Pass,
+    /// A program that drops it.
+    Drop,
 }
 
 /// How a benchmark's result is printed.

@@ -12,6 +12,7 @@ mod graph;
 mod inspect;
 mod ls;
 mod output;
+mod profiles;
 mod progress;
 mod report;
 mod run;

@@ -10,7 +10,7 @@ use xdplab::{
 use crate::{
     cli::{Format, RunArgs},
     failure::Failure,
-    gc, output,
+    gc, output, profiles,
     progress::Bar,
     signals, up,
 };
@@ -58,7 +58,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
         frames: args.frames,
         batch: args.batch,
         no_pricing: args.no_pricing,
+        profile: args.profile.is_some(),
     };
+    if let Some(directory) = &args.profile {
+        profiles::prepare(directory)?;
+    }
     let mut reports = Vec::new();
     let mut failure = None;
     for topology in &topologies {
@@ -73,6 +77,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
                 if args.format == Format::Text {
                     let style = text::Style { colour: output::colour(), verbose: args.verbose };
                     output::print(&text::text(&report, style))?;
+                }
+                if let Some(directory) = &args.profile {
+                    // The report has it all: it goes on.
+                    if let Err(error) = profiles::write(directory, &report) {
+                        error.print();
+                        failure = Some(verdict::worse(failure.unwrap_or(0), error.exit_code()));
+                    }
                 }
                 reports.push(report);
             }

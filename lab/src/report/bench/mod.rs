@@ -1,6 +1,8 @@
 //! Micro-benchmarks on a terminal and as Markdown: the same tables, drawn twice.
 
+mod broadcast;
 mod dispatcher;
+mod path;
 
 use super::{markdown::cell, table::Table, text::Style, verdict::word};
 use crate::record::{
@@ -56,6 +58,10 @@ fn shown(report: &BenchReport) -> (&'static str, Shown) {
         Bench::Dispatcher(rows) => {
             ("dispatcher: one run of a program by the number of programs attached", dispatcher::shown(rows))
         }
+        Bench::Broadcast(rows) => (
+            "broadcast: redirect_map and broadcast to one port and to several",
+            broadcast::shown(rows, report.fingerprint.0.get("kernel").map_or("this kernel", String::as_str)),
+        ),
         _ => ("", Shown { grids: Vec::new(), sentences: Vec::new() }),
     }
 }
@@ -124,6 +130,12 @@ pub fn markdown(report: &BenchReport) -> String {
 fn ns(value: &Nanoseconds) -> String {
     let half = (value.ci[1] - value.ns).max(value.ns - value.ci[0]);
     format!("{:.1} ± {half:.1}", value.ns)
+}
+
+/// `+9.1 ± 0.4`.
+fn more(value: &Nanoseconds) -> String {
+    let half = (value.ci[1] - value.ns).max(value.ns - value.ci[0]);
+    format!("{:+.1} ± {half:.1}", value.ns)
 }
 
 /// A ratio with two digits; nothing for a figure of which there is none.

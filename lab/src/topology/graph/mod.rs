@@ -7,6 +7,7 @@ mod svg;
 
 pub use dot::dot;
 pub use mermaid::mermaid;
+pub(crate) use svg::escape;
 pub use svg::svg;
 
 use super::model::{Builtin, Link, LinkKind, PortId, Program, ProgramSource, Topology};

@@ -106,7 +106,7 @@ fn draw_frame(out: &mut String, frame: &Frame) {
 }
 
 /// XML's own characters as entities; control characters, which XML has not, as spaces.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
