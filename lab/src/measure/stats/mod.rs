@@ -9,6 +9,7 @@
 //! load alike, so that more windows of one load narrow an interval around the wrong value. Differences are candidate
 //! minus baseline, in nanoseconds a packet.
 
+pub mod blocks;
 pub mod hodges_lehmann;
 pub mod holm;
 pub mod signed_rank;
