@@ -12,4 +12,5 @@
 pub mod blocks;
 pub mod hodges_lehmann;
 pub mod holm;
+pub mod looks;
 pub mod signed_rank;
