@@ -10,6 +10,7 @@
 //! minus baseline, in nanoseconds a packet.
 
 pub mod blocks;
+pub mod decide;
 pub mod hodges_lehmann;
 pub mod holm;
 pub mod looks;
