@@ -10,7 +10,7 @@
 //!
 //! 1. The first look that can exclude anything for a small share of the error gets just what that takes: n reloads
 //!    that all lie on one side have a one-sided error of 2^-n. A difference of several times the noise is found there.
-//! 2. The rest is spent evenly over the reloads (the linear spending function: Lan and DeMets 1983): a look may spend the
+//! 2. The rest is spent evenly over the reloads (the linear spending function: Lan and `DeMets` 1983): a look may spend the
 //!    share of the reloads made since the last. Functions that keep more for the end find a cost of half the noise no
 //!    sooner and one of twice the noise later; those that keep less miss more of the small ones.
 //! 3. The signed-rank statistic has steps: what a look can't use up is passed on to the next.
@@ -18,7 +18,7 @@
 //! Spending functions are commonly solved for the joint distribution of the looks, which gives narrower intervals. The
 //! sum is used instead since it needs no assumption on that distribution.
 
-use super::signed_rank::{at_most, critical};
+use super::signed_rank::{at_most, critical, fewest};
 
 /// The numbers of reloads after which a comparison is looked at, if nothing else is asked for.
 pub const STANDARD: [usize; 8] = [6, 8, 12, 16, 24, 32, 48, 64];
@@ -92,7 +92,7 @@ impl Plan {
         }
         let one_sided = error / 2.0;
         let each = one_sided / rows as f64;
-        let needed = (1..).find(|n| critical(*n, each).is_some()).unwrap_or(usize::MAX);
+        let needed = fewest(each);
         if last < needed {
             return Err(PlanError::TooFew { reloads: last, error, rows, needed });
         }

@@ -11,7 +11,14 @@
 
 pub mod blocks;
 pub mod decide;
+pub mod detect;
+pub mod floor;
 pub mod hodges_lehmann;
 pub mod holm;
 pub mod looks;
 pub mod signed_rank;
+
+#[cfg(test)]
+mod noise;
+#[cfg(test)]
+mod simulated;

@@ -73,6 +73,12 @@ pub fn critical(n: usize, error: f64) -> Option<usize> {
     low.checked_sub(1)
 }
 
+/// The fewest values that can show anything at this one-sided error: n with 2^-n <= `error`.
+pub fn fewest(error: f64) -> usize {
+    // Just below a whole number, rounding made it so.
+    (-error.log2() - 1e-9).ceil().max(1.0) as usize
+}
+
 /// The p-value of the claim that the centre lies above `x`: how likely so many Walsh averages above `x` are where the
 /// centre is `x` or less. 1 for no values.
 pub fn p_above(values: &[f64], x: f64) -> f64 {
@@ -217,6 +223,7 @@ mod tests {
                 Some(t) => prop_assert!(at_most(n, t) <= error * ROUNDING && at_most(n, t + 1) > error),
                 None => prop_assert!(at_most(n, 0) > error),
             }
+            prop_assert_eq!(critical(n, error).is_some(), n >= fewest(error));
         }
     }
 }
