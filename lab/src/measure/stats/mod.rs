@@ -10,6 +10,7 @@
 //! minus baseline, in nanoseconds a packet.
 
 pub mod blocks;
+pub mod changes;
 pub mod decide;
 pub mod detect;
 pub mod floor;
