@@ -3,8 +3,9 @@
 //! The estimate is the median of the Walsh averages (Hodges and Lehmann 1963); the interval holds every x that the
 //! signed-rank test does not reject, and its ends are order statistics of the Walsh averages (Hollander, Wolfe and
 //! Chicken, Nonparametric Statistical Methods, 3.3). Exact for any distribution that is symmetric around its centre, as
-//! the difference of two like-distributed measurements is; with skewed differences it is about their pseudomedian, and
-//! the level holds roughly.
+//! the difference of two like-distributed measurements is. Skewed differences have no centre but a pseudomedian, which may
+//! lie far from their mean: a jump of one load in five hardly moves it. The level then holds roughly (90 % are 85 to 92 in
+//! simulation), and one end errs more often than the other.
 
 use super::signed_rank::{critical, fewest};
 use crate::measure::interval::Estimate;
