@@ -2,3 +2,4 @@
 
 pub mod fingerprint;
 pub mod interval;
+pub mod stats;
