@@ -3,6 +3,7 @@
 //! Field names are a contract (`xdplab.report/1`). Nothing here computes or prints.
 
 pub mod bench;
+pub mod compare;
 pub mod profile;
 
 use std::collections::BTreeMap;
