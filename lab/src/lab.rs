@@ -24,6 +24,7 @@ use crate::{
         bpffs::BpfFs,
         journal::{Journal, Kind},
         netlink::LinkInfo,
+        netns::Netns,
         thread::LabThread,
     },
     observe::reading::Reading,
@@ -263,8 +264,25 @@ impl Lab {
         let sequence = self.next_sequence;
         let source = self.source(key)?;
         let state = source.state()?;
-        source.set_state(&SourceState { offered: state.offered, sequence, ..SourceState::default() })?;
+        // Flows go on where they stopped: with many, a short run would never reach the last.
+        let flow = state.flow % key.flows.max(1);
+        source.set_state(&SourceState { offered: state.offered, flow, sequence, ..SourceState::default() })?;
         Ok(())
+    }
+
+    /// One more source, for a second sender at work at the same time, with ports of its own to hold its entry.
+    pub(crate) fn another_source(&self, key: &SourceKey) -> Result<(Source, Spare), LabError> {
+        let (network, topology, instance) = (&self.network, &self.topology, self.instance.number);
+        self.thread.run(|inside| {
+            let spare = Spare::new(inside, 1)?;
+            let source = spare.source(inside, topology, network, instance, key)?;
+            Ok((source, spare))
+        })
+    }
+
+    /// The namespace of a port.
+    pub(crate) fn netns_of(&self, port: PortId) -> &Netns {
+        &self.network.at(&self.topology, port).netns
     }
 
     /// What the program at a port counted, where it is one of the lab's.

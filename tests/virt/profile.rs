@@ -88,7 +88,7 @@ fn what_other_threads_do_is_no_work() {
     if !xdplab::testing::has("root") {
         return;
     }
-    let cpu = xdplab::traffic::cpu::of_sender().expect("a CPU");
+    let cpu = xdplab::traffic::cpu::sender() as usize;
     // A thread that nobody is: what others do meanwhile is theirs.
     let options = SamplerOptions { threads: vec![u32::MAX], ..SamplerOptions::default() };
     let sampler = Sampler::start(cpu, options).unwrap_or_else(|error| panic!("{error:?}"));

@@ -4,12 +4,17 @@
 //! | file | measures |
 //! |---|---|
 //! | `dispatcher` | one run of a program by the number of programs attached, and where the dispatcher ends |
+//! | `drop` | dropping frames, by mode, touch and queues |
+//! | `broadcast` | copies, clones and what each further clone costs |
+//! | `flow` | flow lookups |
+//! | `rig` | the lab that path prices are taken on |
 //! | `layout` | the dispatcher's code, computed |
 //! | `published` | the published figures |
-//! | `window` | repeated runs and their clock |
 
 pub mod broadcast;
 pub mod dispatcher;
+pub mod drop;
+pub mod flow;
 pub mod layout;
 pub mod published;
 mod rig;

@@ -4,13 +4,16 @@
 //! gen:tx0 -- dut:rx0   dut:out0 -- sink:in0   dut:out1 -- sink:in1   …
 //! ```
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, panic::resume_unwind, path::Path};
+
+use xdplab_wire::records::SourceState;
 
 use super::median;
 use crate::{
-    lab::{Lab, LabError},
+    host::{netns::Netns, thread::LabThread},
+    lab::{Lab, LabError, SourceKey, Spare},
     observe::ledger::Settled,
-    program::watch::EventSet,
+    program::{Source, XdpProgram, watch::EventSet},
     record::bench::Nanoseconds,
     run::{
         RunOptions, Silent,
@@ -21,7 +24,7 @@ use crate::{
         self, Amount, Builtin, Datum, Engine, Expect, IpVersion, MapContents, Options, PortId, ProgramBody, ProgramId,
         ProgramSource, Scenario, Topology, Traffic,
     },
-    traffic::Stop,
+    traffic::{Stop, cpu::Pinned, frame_spec},
     xdp::XdpMode,
 };
 
@@ -51,6 +54,31 @@ pub(super) struct Rig {
     lab: Lab,
     watched: Option<EventSet>,
     stop: Stop,
+    senders: Vec<Sender>,
+}
+
+/// One of several senders at work at the same time.
+struct Sender {
+    cpu: usize,
+    source: Source,
+    thread: LabThread,
+    // Behind the source, which is attached to it.
+    _spare: Spare,
+}
+
+impl Sender {
+    /// Sends so many frames from its CPU; returns what its source did.
+    fn window(&self, netns: &Netns, frames: u32) -> Result<SourceState, LabError> {
+        let failed = |source: std::io::Error| LabError::Send { port: "gen:tx0".to_owned(), source };
+        self.source.set_state(&SourceState::default())?;
+        self.thread.run(|inside| -> Result<(), LabError> {
+            inside.enter(netns, || {
+                let _pinned = Pinned::to(self.cpu).map_err(|errno| failed(errno.into()))?;
+                self.source.run(frames, 64).map_err(failed)
+            })?
+        })?;
+        Ok(self.source.state()?)
+    }
 }
 
 /// A path through a rig.
@@ -89,7 +117,7 @@ impl Rig {
     /// Brings the rig up.
     pub(super) fn new(spec: &RigSpec, stop: &Stop) -> Result<Self, LabError> {
         let topology = topology(spec);
-        Ok(Self { lab: Lab::new(&topology)?, watched: None, stop: stop.clone() })
+        Ok(Self { lab: Lab::new(&topology)?, watched: None, stop: stop.clone(), senders: Vec::new() })
     }
 
     pub(super) fn lab(&self) -> &Lab {
@@ -171,6 +199,82 @@ impl Rig {
         Ok(measured)
     }
 
+    /// The same for paths that are each held against another, which is measured anew beside each of them.
+    pub(super) fn rounds_against(
+        &mut self,
+        paths: &[(PathSpec, PathSpec)],
+        (rounds, windows): (usize, usize),
+        frames: u64,
+        progress: &dyn Fn(usize),
+    ) -> Result<Vec<Against>, LabError> {
+        let mut measured = vec![Against::default(); paths.len()];
+        for round in 0..rounds {
+            let mut order: Vec<usize> = (0..paths.len()).collect();
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for (n, index) in order.into_iter().enumerate() {
+                if self.stop.is_asked() {
+                    return Ok(measured);
+                }
+                progress(round * paths.len() + n);
+                let (path, base) = &paths[index];
+                // Now the one first, now the other.
+                let pair =
+                    if (round + n) % 2 == 0 { [(path, true), (base, false)] } else { [(base, false), (path, true)] };
+                for (which, is_path) in pair {
+                    let new = self.windows(which, frames, windows)?;
+                    let into = &mut measured[index];
+                    if is_path { into.windows.extend(new) } else { into.base.extend(new) }
+                }
+            }
+        }
+        Ok(measured)
+    }
+
+    /// One window with as many senders as CPUs are given, each on one of them and with a queue of its own: nanoseconds
+    /// between two frames of all of them. The path's bare programs are in place already.
+    pub(super) fn window_of_many(&mut self, path: &PathSpec, frames: u64, cpus: &[usize]) -> Result<f64, LabError> {
+        let scenario = self.scenario(path, frames);
+        let from = scenario.traffic.from;
+        let spec = frame_spec(self.lab.topology(), &scenario.traffic, &[], self.lab.instance().number)?;
+        let key = SourceKey { from, template: spec.frame(0, 0, 0)?, flows: path.flows, marker: true };
+        if self.senders.len() != cpus.len() {
+            self.senders.clear();
+            for cpu in cpus {
+                let thread = LabThread::start(&format!("sender {cpu}"))?;
+                let (source, spare) = self.lab.another_source(&key)?;
+                self.senders.push(Sender { cpu: *cpu, source, thread, _spare: spare });
+            }
+        }
+        let netns = self.lab.netns_of(from);
+        let states = std::thread::scope(|scope| -> Result<Vec<SourceState>, LabError> {
+            let running: Vec<_> =
+                self.senders.iter().map(|sender| scope.spawn(move || sender.window(netns, frames as u32))).collect();
+            running.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        })?;
+        // Frames a nanosecond add up.
+        let rates = states.iter().map(|state| {
+            let frames = state.last.frames.saturating_sub(state.first.frames);
+            frames as f64 / state.last.ns.saturating_sub(state.first.ns).max(1) as f64
+        });
+        Ok(1.0 / rates.sum::<f64>().max(f64::MIN_POSITIVE))
+    }
+
+    /// Puts a path's bare programs in place.
+    pub(super) fn install(&mut self, path: &PathSpec) -> Result<(), LabError> {
+        self.watch(EventSet::Errors)?;
+        let scenario = self.scenario(path, 1);
+        self.lab.install(Some(&scenario), path.mode, false)
+    }
+
+    /// What the program at `dut:rx0` is now.
+    pub(super) fn outer(&self) -> Option<&XdpProgram> {
+        let port = self.port("dut:rx0");
+        let have = self.lab.installed().iter().find(|have| have.links.iter().any(|(at, _)| *at == port))?;
+        Some(&have.program)
+    }
+
     /// Prices paths turn by turn, in rounds forwards and backwards, so that a drift falls on all alike. Each gets its
     /// windows in the order of the rounds: those of two paths at the same place were measured near each other.
     pub(super) fn rounds(
@@ -195,6 +299,25 @@ impl Rig {
             }
         }
         Ok(measured)
+    }
+}
+
+/// Windows of a path, and of the path that it is held against, measured next to each other.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Against {
+    pub(super) windows: Vec<f64>,
+    pub(super) base: Vec<f64>,
+}
+
+impl Against {
+    /// What the path costs.
+    pub(super) fn cost(&self) -> Nanoseconds {
+        median(&self.windows)
+    }
+
+    /// What it costs over the other, window by window.
+    pub(super) fn over(&self) -> Vec<f64> {
+        self.windows.iter().zip(&self.base).map(|(a, b)| a - b).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 use xdplab_wire::flow;
 
 use super::{LoadContext, ProgramError, object};
-use crate::topology::{Builtin, Datum, DevMapKind, FlowMap, MapContents, ProgramBody, Touch};
+use crate::topology::{Builtin, Datum, DevMapKind, FlowMap, Lookup, MapContents, ProgramBody, Touch};
 
 /// The objects, as `ci/build-programs` builds them.
 pub(super) mod objects {
@@ -102,28 +102,68 @@ pub(super) fn with_globals(object: &'static [u8], globals: &[(&str, &[u8])]) -> 
     Ok(data)
 }
 
-/// The lowest CPU that does not send: the lab's thread sends from the highest that it may use.
-fn spare_cpu() -> u32 {
-    let sender = crate::traffic::cpu::sender();
-    let cpus = aya::util::nr_cpus().unwrap_or(1) as u32;
-    (0..cpus).find(|cpu| *cpu != sender).unwrap_or(0)
+/// What a kind of built-in adds to what all have.
+struct Draft {
+    object: &'static [u8],
+    program: &'static str,
+    globals: Vec<(&'static str, Vec<u8>)>,
+    max_entries: Vec<(&'static str, u32)>,
+    targets: Option<&'static str>,
+    has_second: bool,
+    filling: Filling,
+}
+
+impl Draft {
+    fn new(object: &'static [u8], program: &'static str) -> Self {
+        Self {
+            object,
+            program,
+            globals: Vec::new(),
+            max_entries: Vec::new(),
+            targets: None,
+            has_second: false,
+            filling: Filling::Nothing,
+        }
+    }
 }
 
 /// The built-in that a body asks for.
 pub(super) fn prepare(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>) -> Result<Prepared, ProgramError> {
-    let instance = cx.instance.to_ne_bytes();
-    let counting = [u8::from(cx.counting)];
-    let mut globals: Vec<(&str, &[u8])> = vec![("INSTANCE", &instance), ("COUNTING", &counting)];
-    let slots = cx.slots.max(1);
-    let mut max_entries = vec![("ports", slots)];
+    let mut draft = match builtin {
+        Builtin::Drop | Builtin::Pass | Builtin::Tx => verdict(builtin, body),
+        // Bare, it is the least program that there is; to be accounted for, it must count.
+        Builtin::Dispatcher if cx.counting => verdict(Builtin::Drop, body),
+        Builtin::Dispatcher => Draft::new(objects::DISPATCHER, "xdp_dispatcher"),
+        Builtin::Sink => sink(cx),
+        Builtin::RedirectMap | Builtin::Broadcast => redirect(builtin, body, cx)?,
+        Builtin::Cpumap => cpumap(body, cx),
+        Builtin::Flow => flow_lookup(body, cx)?,
+        Builtin::Traits => traits(body),
+    };
+    if draft.object != objects::DISPATCHER {
+        draft.globals.push(("INSTANCE", cx.instance.to_ne_bytes().to_vec()));
+        draft.globals.push(("COUNTING", vec![u8::from(cx.counting)]));
+        draft.max_entries.push(("ports", cx.slots.max(1)));
+    }
+    let globals: Vec<(&str, &[u8])> = draft.globals.iter().map(|(name, value)| (*name, value.as_slice())).collect();
+    let egress = match body.egress.as_deref() {
+        Some("drop") => Some("egress_drop"),
+        Some(_) => Some("egress_pass"),
+        None => None,
+    };
+    Ok(Prepared {
+        data: with_globals(draft.object, &globals)?,
+        program: draft.program,
+        max_entries: draft.max_entries,
+        targets: draft.targets,
+        egress: egress.filter(|_| draft.has_second),
+        filling: draft.filling,
+    })
+}
 
-    let touch = [match (builtin, body.options.touch) {
-        // A frame that goes back goes to whom it came from.
-        (Builtin::Tx, Touch::None) | (_, Touch::SwapMacs) => 2,
-        (_, Touch::Read) => 1,
-        (_, Touch::None) => 0,
-    }];
-    let targets = match body.maps.get("tx_ports") {
+/// How many slots the targets take.
+fn slots_of(body: &ProgramBody) -> u32 {
+    match body.maps.get("tx_ports") {
         Some(MapContents::List(list)) => list.len() as u32,
         // A table may leave slots empty: the largest key counts.
         Some(MapContents::Table(table)) => {
@@ -134,121 +174,117 @@ pub(super) fn prepare(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>
             table.iter().filter_map(|(k, _)| key(k)).max().map_or(0, |most| most.saturating_add(1))
         }
         None => 0,
-    };
-    let targets_bytes = targets.max(1).to_ne_bytes();
-    let hash = [u8::from(body.options.map == DevMapKind::DevmapHash)];
-    let exclude = [u8::from(body.options.exclude_ingress)];
-    let flows = cx.flows.max(1).to_ne_bytes();
-    let mut devmap = None;
-
-    let lookup = body.options.lookup;
-    let length = flow::LENGTHS.iter().position(|length| *length == lookup.key_bytes as usize);
-    let (flow_hash, flow_lru, flow_program) = match length {
-        Some(n) => FLOW_MAPS[n],
-        None if builtin == Builtin::Flow => {
-            let lengths: Vec<String> = flow::LENGTHS.iter().map(ToString::to_string).collect();
-            return Err(ProgramError::Value {
-                place: "key-bytes".to_owned(),
-                reason: format!(
-                    "the built-in `flow` has no program for keys of {} bytes: use one of {}",
-                    lookup.key_bytes,
-                    lengths.join(", ")
-                ),
-            });
-        }
-        None => FLOW_MAPS[0],
-    };
-    let (kind, redirecting) = ([lookup.map as u8], [u8::from(targets > 0)]);
-    // Numbers that no entry has: flows are counted from 0, and there are fewer than 2^30.
-    let shift = if lookup.miss { 1u32 << 30 } else { 0 }.to_ne_bytes();
-    let mut filling = Filling::Nothing;
-
-    let (object, program) = match builtin {
-        Builtin::Drop => (objects::VERDICT, "xdp_drop"),
-        Builtin::Pass => (objects::VERDICT, "xdp_pass"),
-        Builtin::Tx => (objects::VERDICT, "xdp_tx"),
-        Builtin::Sink => (objects::SINK, "xdp_sink"),
-        Builtin::RedirectMap => (objects::REDIRECT_MAP, "xdp_redirect_map"),
-        Builtin::Broadcast => (objects::BROADCAST, "xdp_broadcast"),
-        // Bare, it is the least program that there is; to be accounted for, it must count.
-        Builtin::Dispatcher if cx.counting => (objects::VERDICT, "xdp_drop"),
-        Builtin::Dispatcher => (objects::DISPATCHER, "xdp_dispatcher"),
-        Builtin::Cpumap => (objects::CPUMAP, "xdp_cpumap"),
-        Builtin::Flow => (objects::FLOW, flow_program),
-        Builtin::Traits => {
-            return Err(ProgramError::Load { object: "traits".to_owned(), reason: "not there".to_owned() });
-        }
-    };
-    match builtin {
-        Builtin::Drop | Builtin::Pass | Builtin::Tx => globals.push(("TOUCH", &touch)),
-        Builtin::Dispatcher if cx.counting => globals.push(("TOUCH", &touch)),
-        Builtin::Dispatcher => {
-            globals.clear();
-            max_entries.clear();
-        }
-        Builtin::Cpumap => {
-            let cpu = body.options.cpu.unwrap_or_else(spare_cpu);
-            max_entries.push(("egress", slots));
-            filling = Filling::Cpu { cpu, queue: body.options.queue };
-        }
-        Builtin::Flow => {
-            globals.extend([("KIND", &kind[..]), ("REDIRECT", &redirecting), ("SHIFT", &shift)]);
-            // The loader's settings are kept from one load to the next: the maps that are not used are small again.
-            max_entries.extend(FLOW_MAPS.iter().flat_map(|(hash, lru, _)| [(*hash, 1), (*lru, 1)]));
-            max_entries.extend([("flows_array", 1), ("tx_ports", targets.max(1))]);
-            let most = body.options.max_entries.unwrap_or(cx.flows).max(cx.flows);
-            let map = match lookup.map {
-                FlowMap::Hash => Some((flow_hash, most, lookup.key_bytes)),
-                // An LRU map keeps free entries on each CPU, and evicts before it is full.
-                FlowMap::LruHash => Some((flow_lru, most.saturating_mul(2).max(1024), lookup.key_bytes)),
-                FlowMap::Array => Some(("flows_array", most, 4)),
-                FlowMap::None => None,
-            };
-            if let Some((map, size, key_bytes)) = map {
-                max_entries.push((map, size));
-                filling = Filling::Flows { map, key_bytes, flows: cx.flows.max(1), targets: targets.max(1) };
-            }
-            devmap = Some("tx_ports").filter(|_| targets > 0);
-        }
-        Builtin::Traits => {
-            devmap = Some("tx_ports").filter(|_| targets > 0);
-        }
-        Builtin::Sink => {
-            globals.push(("FLOWS", &flows));
-            max_entries.push(("flows", slots.saturating_mul(cx.flows.max(1))));
-        }
-        Builtin::RedirectMap | Builtin::Broadcast => {
-            globals.push(("HASH", &hash));
-            if builtin == Builtin::RedirectMap {
-                globals.push(("TARGETS", &targets_bytes));
-            } else {
-                globals.push(("EXCLUDE_INGRESS", &exclude));
-            }
-            let map = if hash[0] == 0 { "tx_ports" } else { "tx_ports_hash" };
-            let size = body.options.max_entries.unwrap_or(targets).max(1);
-            if size < targets {
-                return Err(ProgramError::Value {
-                    place: "maps.tx_ports".to_owned(),
-                    reason: format!("{targets} targets, and the map holds {size}: raise max-entries or leave it out"),
-                });
-            }
-            // The loader's settings are kept from one load to the next: the other map goes back to its own size.
-            let other = if hash[0] == 0 { "tx_ports_hash" } else { "tx_ports" };
-            max_entries.extend([(map, size), (other, 1), ("egress", slots)]);
-            devmap = Some(map);
-        }
     }
-    let egress = match body.egress.as_deref() {
-        Some("drop") => Some("egress_drop"),
-        Some(_) => Some("egress_pass"),
-        None => None,
+}
+
+fn verdict(builtin: Builtin, body: &ProgramBody) -> Draft {
+    let mut draft = Draft::new(
+        objects::VERDICT,
+        match builtin {
+            Builtin::Pass => "xdp_pass",
+            Builtin::Tx => "xdp_tx",
+            _ => "xdp_drop",
+        },
+    );
+    let touch = match (builtin, body.options.touch) {
+        // A frame that goes back goes to whom it came from.
+        (Builtin::Tx, Touch::None) | (_, Touch::SwapMacs) => 2,
+        (_, Touch::Read) => 1,
+        (_, Touch::None) => 0,
     };
-    Ok(Prepared {
-        data: with_globals(object, &globals)?,
-        program,
-        max_entries,
-        targets: devmap,
-        egress: egress.filter(|_| devmap.is_some() || builtin == Builtin::Cpumap),
-        filling,
-    })
+    draft.globals.push(("TOUCH", vec![touch]));
+    draft
+}
+
+fn sink(cx: &LoadContext<'_>) -> Draft {
+    let mut draft = Draft::new(objects::SINK, "xdp_sink");
+    let flows = cx.flows.max(1);
+    draft.globals.push(("FLOWS", flows.to_ne_bytes().to_vec()));
+    draft.max_entries.push(("flows", cx.slots.max(1).saturating_mul(flows)));
+    draft
+}
+
+fn redirect(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>) -> Result<Draft, ProgramError> {
+    let targets = slots_of(body);
+    let is_hash = body.options.map == DevMapKind::DevmapHash;
+    let mut draft = if builtin == Builtin::RedirectMap {
+        let mut draft = Draft::new(objects::REDIRECT_MAP, "xdp_redirect_map");
+        draft.globals.push(("TARGETS", targets.max(1).to_ne_bytes().to_vec()));
+        draft
+    } else {
+        let mut draft = Draft::new(objects::BROADCAST, "xdp_broadcast");
+        draft.globals.push(("EXCLUDE_INGRESS", vec![u8::from(body.options.exclude_ingress)]));
+        draft
+    };
+    draft.globals.push(("HASH", vec![u8::from(is_hash)]));
+    let (map, other) = if is_hash { ("tx_ports_hash", "tx_ports") } else { ("tx_ports", "tx_ports_hash") };
+    let size = body.options.max_entries.unwrap_or(targets).max(1);
+    if size < targets {
+        return Err(ProgramError::Value {
+            place: "maps.tx_ports".to_owned(),
+            reason: format!("{targets} targets, and the map holds {size}: raise max-entries or leave it out"),
+        });
+    }
+    // The loader's settings are kept from one load to the next: the other map goes back to its own size.
+    draft.max_entries.extend([(map, size), (other, 1), ("egress", cx.slots.max(1))]);
+    draft.targets = Some(map);
+    draft.has_second = true;
+    Ok(draft)
+}
+
+fn cpumap(body: &ProgramBody, cx: &LoadContext<'_>) -> Draft {
+    let mut draft = Draft::new(objects::CPUMAP, "xdp_cpumap");
+    draft.max_entries.push(("egress", cx.slots.max(1)));
+    draft.has_second = true;
+    draft.filling = Filling::Cpu { cpu: body.options.cpu.unwrap_or_else(spare_cpu), queue: body.options.queue };
+    draft
+}
+
+/// The lowest CPU that does not send: the lab's thread sends from the highest that it may use.
+fn spare_cpu() -> u32 {
+    let sender = crate::traffic::cpu::sender();
+    let cpus = aya::util::nr_cpus().unwrap_or(1) as u32;
+    (0..cpus).find(|cpu| *cpu != sender).unwrap_or(0)
+}
+
+fn flow_lookup(body: &ProgramBody, cx: &LoadContext<'_>) -> Result<Draft, ProgramError> {
+    let Lookup { map, key_bytes, miss } = body.options.lookup;
+    let Some(n) = flow::LENGTHS.iter().position(|length| *length == key_bytes as usize) else {
+        let lengths: Vec<String> = flow::LENGTHS.iter().map(ToString::to_string).collect();
+        return Err(ProgramError::Value {
+            place: "key-bytes".to_owned(),
+            reason: format!(
+                "the built-in `flow` has no program for keys of {key_bytes} bytes: use one of {}",
+                lengths.join(", ")
+            ),
+        });
+    };
+    let (hash, lru, program) = FLOW_MAPS[n];
+    let targets = slots_of(body);
+    let mut draft = Draft::new(objects::FLOW, program);
+    // Numbers that no entry has: flows are counted from 0, and there are fewer than 2^30.
+    let shift: u32 = if miss { 1 << 30 } else { 0 };
+    draft.globals.extend([
+        ("KIND", vec![map as u8]),
+        ("REDIRECT", vec![u8::from(targets > 0)]),
+        ("SHIFT", shift.to_ne_bytes().to_vec()),
+    ]);
+    // The loader's settings are kept from one load to the next: the maps that are not used are small again.
+    draft.max_entries.extend(FLOW_MAPS.iter().flat_map(|(hash, lru, _)| [(*hash, 1), (*lru, 1)]));
+    draft.max_entries.extend([("flows_array", 1), ("tx_ports", targets.max(1))]);
+    let flows = cx.flows.max(1);
+    let most = body.options.max_entries.unwrap_or(flows).max(flows);
+    let used = match map {
+        FlowMap::Hash => Some((hash, most, key_bytes)),
+        // An LRU map keeps free entries on each CPU, and evicts before it is full.
+        FlowMap::LruHash => Some((lru, most.saturating_mul(2).max(1024), key_bytes)),
+        FlowMap::Array => Some(("flows_array", most, 4)),
+        FlowMap::None => None,
+    };
+    if let Some((map, size, key_bytes)) = used {
+        draft.max_entries.push((map, size));
+        draft.filling = Filling::Flows { map, key_bytes, flows, targets: targets.max(1) };
+    }
+    draft.targets = Some("tx_ports").filter(|_| targets > 0);
+    Ok(draft)
 }

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::fd::{AsFd as _, OwnedFd},
+    os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd},
     path::Path,
     time::Duration,
 };
@@ -138,6 +138,16 @@ impl XdpProgram {
             Some(Map::CpuMap(data)) => data.info().ok().map(|info| info.id()),
             _ => None,
         }
+    }
+
+    /// Memory that the program's largest map takes, in bytes, as the kernel counts it; 0 where it does not tell.
+    pub fn largest_map_bytes(&self) -> u64 {
+        let bytes = |fd: RawFd| {
+            let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
+            text.lines().find_map(|line| line.strip_prefix("memlock:"))?.trim().parse::<u64>().ok()
+        };
+        let maps = self.parts.ebpf.maps().filter_map(|(_, map)| map_data(map));
+        maps.filter_map(|data| bytes(data.fd().as_fd().as_raw_fd())).max().unwrap_or(0)
     }
 
     /// How the lookups of the built-in `flow` ended.
@@ -429,19 +439,28 @@ const BATCH: u32 = 4096;
 /// Fills a map of flows: keys by number, values the index of the target.
 fn fill_flows(data: &MapData, key_bytes: usize, flows: u32, targets: u32) -> Result<(), ProgramError> {
     let mut first = 0;
+    // Not in turn, as frames come: neighbours in time would be neighbours in memory. A step that has no factor in common
+    // with the number of flows reaches each once.
+    let near = u64::from(flows) * 618 / 1000;
+    let step = (near..=near + u64::from(flows)).find(|step| gcd(*step, flows.into()) == 1).unwrap_or(1);
+    let order = |n: u32| (u64::from(n) * step % u64::from(flows)) as u32;
     while first < flows {
         let count = (flows - first).min(BATCH);
         let mut keys = vec![0; key_bytes * count as usize];
-        for (flow, key) in (first..).zip(keys.chunks_exact_mut(key_bytes)) {
-            flow::write_key(flow, key);
+        for (n, key) in (first..).zip(keys.chunks_exact_mut(key_bytes)) {
+            flow::write_key(order(n), key);
         }
-        let values: Vec<u8> = (first..first + count).flat_map(|flow| (flow % targets).to_ne_bytes()).collect();
+        let values: Vec<u8> = (first..first + count).flat_map(|n| (order(n) % targets).to_ne_bytes()).collect();
         sys::map_update_batch(data.fd(), &keys, &values, count).map_err(|source| {
             ProgramError::system(format!("fill a map with flow {first} and those after it"), source)
         })?;
         first += count;
     }
     Ok(())
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 fn describe(error: &dyn std::error::Error) -> String {

@@ -197,15 +197,17 @@ pub struct DropFindings {
     pub swap_ns: Nanoseconds,
     /// What generic mode adds, untouched.
     pub generic_ns: Nanoseconds,
+    /// How often the rate of one queue several reach, native, untouched.
+    pub queues_gain: f64,
 }
 
 /// What follows from the redirect rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RedirectFindings {
-    /// A further hop by `redirect_map`, native: what a second one adds over the first.
-    pub hop_ns: Nanoseconds,
-    /// What traits written before the redirect add.
-    pub traits_ns: Option<Nanoseconds>,
+    /// One further hop, redirect and drop over drop alone, by mode.
+    pub hop_ns: std::collections::BTreeMap<XdpMode, Nanoseconds>,
+    /// What traits that are written before the redirect add to it, by their number and length, native.
+    pub traits_ns: std::collections::BTreeMap<String, Nanoseconds>,
 }
 
 /// One cell of the broadcast matrix.
@@ -347,6 +349,8 @@ pub struct FlowPublished {
 pub struct FlowFindings {
     /// What 8 further bytes of key cost, by kind of map.
     pub per_8_bytes_ns: std::collections::BTreeMap<String, Nanoseconds>,
+    /// Memory of the largest map, in bytes, as the kernel counts it.
+    pub largest_map_bytes: u64,
 }
 
 /// A trait operation, or a call that it is held against.

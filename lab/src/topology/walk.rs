@@ -114,13 +114,11 @@ impl ProgramBody {
     pub fn acts_as(&self) -> Option<Builtin> {
         let has_targets = self.maps.contains_key("tx_ports");
         Some(match self.builtin()? {
-            Builtin::Dispatcher => Builtin::Drop,
             Builtin::Cpumap if self.egress.as_deref() == Some("drop") => Builtin::Drop,
-            Builtin::Cpumap => Builtin::Pass,
             Builtin::Flow if has_targets && !self.options.lookup.miss => Builtin::RedirectMap,
-            Builtin::Flow => Builtin::Drop,
             Builtin::Traits if has_targets => Builtin::RedirectMap,
-            Builtin::Traits => Builtin::Pass,
+            Builtin::Dispatcher | Builtin::Flow => Builtin::Drop,
+            Builtin::Cpumap | Builtin::Traits => Builtin::Pass,
             other => other,
         })
     }

@@ -14,6 +14,12 @@ pub fn sender() -> u32 {
     highest(&allowed) as u32
 }
 
+/// CPUs that this process may use, from the highest down: the first is the sender's.
+pub fn usable() -> Vec<usize> {
+    let Ok(allowed) = sched_getaffinity(Pid::from_raw(0)) else { return vec![0] };
+    (0..CpuSet::count()).rev().filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)).collect()
+}
+
 fn highest(allowed: &CpuSet) -> usize {
     (0..CpuSet::count()).rev().find(|cpu| allowed.is_set(*cpu).unwrap_or(false)).unwrap_or(0)
 }
@@ -33,7 +39,15 @@ impl Pinned {
     /// Where the kernel refuses.
     pub fn here() -> nix::Result<Self> {
         let before = sched_getaffinity(Pid::from_raw(0))?;
-        let cpu = highest(&before);
+        Self::to(highest(&before))
+    }
+
+    /// Pins the calling thread to a CPU.
+    ///
+    /// # Errors
+    /// Where the kernel refuses, since the thread may not use that CPU.
+    pub fn to(cpu: usize) -> nix::Result<Self> {
+        let before = sched_getaffinity(Pid::from_raw(0))?;
         let mut one = CpuSet::new();
         one.set(cpu)?;
         sched_setaffinity(Pid::from_raw(0), &one)?;

@@ -9,7 +9,7 @@ use std::{
 use xdplab::{
     host::bpffs::BpfFs,
     program::{LoadContext, Source, SourceSpec, XdpLink, XdpProgram, load},
-    topology::{Builtin, Datum, DevMapKind, MapContents, Options, PortId, ProgramBody, ProgramSource, Touch},
+    topology::{Builtin, Datum, MapContents, Options, PortId, ProgramBody, ProgramSource},
     xdp::XdpMode,
 };
 use xdplab_wire::records::IFINDEX_BASE;

@@ -4,13 +4,15 @@ use xdplab::{
     bench::{
         broadcast::{self, BroadcastOptions, Inner},
         dispatcher::{self, DispatcherOptions},
+        drop as drop_bench,
+        flow::{self, FlowOptions},
     },
     record::bench::BenchReport,
     report::{bench as rendered, text::Style, verdict},
 };
 
 use crate::{
-    cli::{BenchArgs, BenchFormat, BenchName, BroadcastArgs, InnerName},
+    cli::{BenchArgs, BenchFormat, BenchName, BroadcastArgs, FlowArgs, InnerName},
     failure::Failure,
     gc, output,
     progress::Bar,
@@ -27,6 +29,8 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
         BenchName::Dispatcher(args) => {
             (dispatcher::run(&DispatcherOptions { entries: args.entries }, &stop, &bar), args.format)
         }
+        BenchName::Drop(args) => (drop_bench::run(&stop, &bar), args.format),
+        BenchName::Flow(args) => (flow::run(&of_flow(args)?, &stop, &bar), args.format),
         BenchName::Broadcast(args) => (broadcast::run(&of_broadcast(args), &stop, &bar), args.format),
     };
     drop(bar);
@@ -36,6 +40,19 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
     }
     print(&report, format)?;
     Ok(verdict::exit_code(&[report.verdict]))
+}
+
+/// A key length that the object does not have is the caller's mistake: said before anything is made.
+fn of_flow(args: &FlowArgs) -> Result<FlowOptions, Failure> {
+    let lengths = flow::key_lengths();
+    if let Some(unknown) = args.key_bytes.iter().find(|length| !lengths.contains(length)) {
+        let list: Vec<String> = lengths.iter().map(ToString::to_string).collect();
+        return Err(Failure::Usage(format!(
+            "the built-in `flow` has no program for keys of {unknown} bytes: use one of {}",
+            list.join(", ")
+        )));
+    }
+    Ok(FlowOptions { key_bytes: args.key_bytes.clone(), flows: args.flows })
 }
 
 fn of_broadcast(args: &BroadcastArgs) -> BroadcastOptions {

@@ -221,6 +221,10 @@ pub(crate) enum BenchName {
     Dispatcher(DispatcherArgs),
     /// `redirect_map` and broadcast to one port and to several: copies, clones, and what each further clone costs.
     Broadcast(BroadcastArgs),
+    /// Dropping frames: native and generic, by touch level, by one queue and by several.
+    Drop(PlainArgs),
+    /// Flow lookups by key length, number of flows and kind of map, found and not found.
+    Flow(FlowArgs),
 }
 
 #[derive(Debug, Args)]
@@ -244,6 +248,26 @@ pub(crate) struct BroadcastArgs {
     /// Size of the maps; as many slots as targets unless given.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) max_entries: Option<u32>,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: BenchFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlainArgs {
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: BenchFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FlowArgs {
+    /// Key length in bytes; may be given several times, all that there are unless given.
+    #[arg(long = "key-bytes", value_name = "BYTES")]
+    pub(crate) key_bytes: Vec<u32>,
+    /// Most flows.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) flows: u32,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: BenchFormat,

@@ -80,8 +80,7 @@ fn matrices(rows: &Rows<MatrixRow, PathPublished, BroadcastFindings>) -> Vec<Gri
         let most = of.iter().map(|row| row.targets).max().unwrap_or(0) as usize;
         let mut head: Vec<&'static str> = HEAD[..3 + most.min(8)].to_vec();
         head.push(HEAD[11]);
-        let mut grid =
-            Grid::new(format!("ns/packet by number of targets, {mode}, {inner} behind them"), &head);
+        let mut grid = Grid::new(format!("ns/packet by number of targets, {mode}, {inner} behind them"), &head);
         let mut lines: Vec<(&str, &str, &str)> = Vec::new();
         for row in &of {
             let line = (row.test.as_str(), row.map.as_str(), row.egress.as_str());
@@ -94,10 +93,11 @@ fn matrices(rows: &Rows<MatrixRow, PathPublished, BroadcastFindings>) -> Vec<Gri
                 of.iter().filter(|row| row.test == test && row.map == map && row.egress == egress).collect();
             let mut line = vec![test.to_owned(), map.to_owned(), egress.to_owned()];
             line.extend(cells.iter().map(|row| format!("{:.1}", row.cost.ns)));
-            let per_frame = |row: &&&MatrixRow| row.clones.values().max().copied().unwrap_or(0) as f64 / row.offered.max(1) as f64;
+            let per_frame =
+                |row: &&&MatrixRow| row.clones.values().max().copied().unwrap_or(0) as f64 / row.offered.max(1) as f64;
             let range = cells.first().map(per_frame).zip(cells.last().map(per_frame));
             line.push(range.map_or_else(String::new, |(low, high)| {
-                if low == high { format!("{low}") } else { format!("{low} to {high}") }
+                if low >= high { format!("{low}") } else { format!("{low} to {high}") }
             }));
             grid.rows.push(line);
         }

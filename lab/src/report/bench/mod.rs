@@ -2,6 +2,8 @@
 
 mod broadcast;
 mod dispatcher;
+mod drop;
+mod flow;
 mod path;
 
 use super::{markdown::cell, table::Table, text::Style, verdict::word};
@@ -54,14 +56,16 @@ struct Shown {
 }
 
 fn shown(report: &BenchReport) -> (&'static str, Shown) {
+    let kernel = report.fingerprint.0.get("kernel").map_or("this kernel", String::as_str);
     match &report.bench {
         Bench::Dispatcher(rows) => {
             ("dispatcher: one run of a program by the number of programs attached", dispatcher::shown(rows))
         }
-        Bench::Broadcast(rows) => (
-            "broadcast: redirect_map and broadcast to one port and to several",
-            broadcast::shown(rows, report.fingerprint.0.get("kernel").map_or("this kernel", String::as_str)),
-        ),
+        Bench::Broadcast(rows) => {
+            ("broadcast: redirect_map and broadcast to one port and to several", broadcast::shown(rows, kernel))
+        }
+        Bench::Drop(rows) => ("drop: dropping frames in the driver and in the stack", drop::shown(rows, kernel)),
+        Bench::Flow(rows) => ("flow: looking a flow up, then dropping or redirecting its frame", flow::shown(rows)),
         _ => ("", Shown { grids: Vec::new(), sentences: Vec::new() }),
     }
 }

@@ -161,9 +161,10 @@ impl Checker<'_> {
         let body = self.draft.body_in(scenario, id);
         let (Some(builtin), Some(acts_as)) = (body.builtin(), body.acts_as()) else { return };
         let help = match (deliver, acts_as) {
-            (true, Builtin::Sink | Builtin::Pass) | (false, Builtin::Drop) => return,
-            // Which of the six it acts as decides; the others are not among the answers.
-            (_, Builtin::Dispatcher | Builtin::Cpumap | Builtin::Flow | Builtin::Traits) => return,
+            // Which of the six it acts as decides; the last four are not among the answers.
+            (true, Builtin::Sink | Builtin::Pass)
+            | (false, Builtin::Drop)
+            | (_, Builtin::Dispatcher | Builtin::Cpumap | Builtin::Flow | Builtin::Traits) => return,
             (true, Builtin::Drop) => format!("expect drop = [\"{name}\"], or use the built-in `sink`"),
             (false, Builtin::Sink) => format!("a sink is where frames arrive: expect deliver = [\"{name}\"]"),
             (false, Builtin::Pass) => format!("expect deliver = [\"{name}\"], or use the built-in `drop`"),
