@@ -5,6 +5,10 @@
 #![cfg_attr(not(test), no_std)]
 #![expect(clippy::inline_always, reason = "BPF programs are verified as one function: a call in between costs there")]
 
+#[cfg(test)]
+extern crate self as xdplab_wire;
+
 pub mod marker;
 pub mod records;
+pub mod traits;
 pub mod window;
