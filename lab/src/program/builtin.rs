@@ -16,6 +16,7 @@ pub(super) mod objects {
     object!(REDIRECT_MAP, "redirect_map.o");
     object!(SINK, "sink.o");
     object!(SOURCE, "source.o");
+    object!(TRAITS, "traits.o");
     object!(VERDICT, "verdict.o");
     object!(WATCH, "watch.o");
 }

@@ -10,6 +10,7 @@
 //! | `xdp` | loaded programs and their links |
 //! | `source` | the generator's program |
 //! | `watch` | the observer's programs |
+//! | `traits` | the programs that write, read and exercise traits |
 //! | `kernel` | the running kernel's own types (BTF) |
 //! | `sys` | the system calls |
 
@@ -23,6 +24,7 @@ mod load;
 mod object;
 mod source;
 mod sys;
+mod traits;
 mod values;
 pub mod watch;
 mod xdp;
@@ -30,5 +32,6 @@ mod xdp;
 pub use error::ProgramError;
 pub use load::{LoadContext, examine, load};
 pub use source::{Source, SourceSpec};
+pub use traits::{Traits, TraitsProgram, TraitsSpec, TraitsTarget};
 pub use watch::{Watch, WatchSpec};
 pub use xdp::{XdpLink, XdpProgram, pinned_counters};

@@ -33,6 +33,17 @@ pub const GRAIN: usize = 4;
 
 /// Memory that holds traits. Offsets count from its first byte.
 pub trait Store {
+    /// The bits that lengths and offsets within the memory have. The BPF verifier can't follow all of the arithmetic:
+    /// this is the bound that it sees.
+    const MASK: usize = 0x3ff;
+
+    /// The value itself. In BPF, hidden from the compiler: what it knows of a value it uses for arithmetic that the
+    /// verifier can't follow, so that it sees no end to a loop.
+    #[inline(always)]
+    fn hidden(value: usize) -> usize {
+        value
+    }
+
     /// The memory's length in bytes.
     fn room(&self) -> usize;
 
@@ -193,17 +204,13 @@ pub fn delete<M: Mover, S: Store>(store: &mut S, key: u8) -> Result<(), Error> {
 pub fn trim<M: Mover, S: Store>(store: &mut S) -> Result<usize, Error> {
     let header = check(store)?;
     let total = header.total();
-    let spare = (store.room() - total) & (LARGEST & !(GRAIN - 1));
+    let spare = (store.room() - total) & (S::MASK & !(GRAIN - 1));
     if spare > 0 {
-        M::up(store, 0, spare, total & LARGEST).ok_or(Error::Broken)?;
+        M::up(store, 0, spare, total & S::MASK).ok_or(Error::Broken)?;
         store.shrink(spare).ok_or(Error::Broken)?;
     }
     Ok(spare)
 }
-
-/// Bits that any length in here has: header and values take 528 bytes at most. Where the verifier can't follow the
-/// arithmetic, this is the bound that it sees.
-const LARGEST: usize = 0x3ff;
 
 /// The header, for an operation on a key.
 #[inline(always)]
@@ -218,9 +225,10 @@ fn read<S: Store>(store: &S, key: u8) -> Result<Header, Error> {
 #[inline(always)]
 fn write_value<S: Store>(store: &mut S, end: usize, length: usize, bits: u64) -> Result<(), Error> {
     let shift = 64 - 8 * length;
-    let word: u64 = store.load(end - 8).ok_or(Error::Broken)?;
+    let at = end - 8;
+    let word: u64 = store.load(at).ok_or(Error::Broken)?;
     let before = word & !(u64::MAX << shift);
-    store.store(end - 8, before | (bits << shift)).ok_or(Error::Broken)
+    store.store(at, before | (bits << shift)).ok_or(Error::Broken)
 }
 
 /// Makes a key's place longer or shorter: moves what lies behind it, and what lies in front where the metadata grows.
@@ -236,10 +244,10 @@ fn resize<M: Mover, S: Store>(store: &mut S, header: Header, key: u8, old: usize
         // At most 8 bytes are missing.
         grown = (asked - room).next_multiple_of(GRAIN) & 0xc;
         store.grow(grown).ok_or(Error::NoRoom { asked, room })?;
-        M::down(store, grown, 0, (end - old) & LARGEST).ok_or(Error::Broken)?;
+        M::down(store, grown, 0, (end - old) & S::MASK).ok_or(Error::Broken)?;
     }
     // What lies behind goes down by what the metadata grew, and up by what the value did.
-    let (from, to, behind) = (grown + end, end - old + length, total.wrapping_sub(end) & LARGEST);
+    let (from, to, behind) = (grown + end, end - old + length, total.wrapping_sub(end) & S::MASK);
     if to > from { M::up(store, from, to, behind) } else { M::down(store, from, to, behind) }.ok_or(Error::Broken)?;
     header.with(key, length).write(store)
 }

@@ -7,7 +7,7 @@ use xdplab_wire::traits::{Error, GRAIN, Header};
 
 /// An operation.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Op {
+pub(crate) enum Op {
     /// Reads a value.
     Get { key: u8 },
     /// Gives a value.
@@ -21,11 +21,11 @@ pub(super) enum Op {
 }
 
 /// An answer: a length and bits for a get, the spare bytes for a trim, whether there is a key and which for a next.
-pub(super) type Answer = Result<(usize, u64), Error>;
+pub(crate) type Answer = Result<(usize, u64), Error>;
 
 /// A set of traits in metadata that can grow up to a capacity.
 #[derive(Debug)]
-pub(super) struct Model {
+pub(crate) struct Model {
     values: BTreeMap<u8, Vec<u8>>,
     room: usize,
     capacity: usize,
@@ -33,17 +33,17 @@ pub(super) struct Model {
 
 impl Model {
     /// An empty set, right after it was made.
-    pub(super) fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         Self { values: BTreeMap::new(), room: Header::LEN, capacity }
     }
 
     /// Length of the metadata.
-    pub(super) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.room
     }
 
     /// The bytes that header and values must have.
-    pub(super) fn layout(&self) -> Vec<u8> {
+    pub(crate) fn layout(&self) -> Vec<u8> {
         let (mut high, mut low) = (0u64, 0u64);
         for (key, value) in &self.values {
             let (h, l) = match value.len() {
@@ -60,7 +60,7 @@ impl Model {
     }
 
     /// Does an operation.
-    pub(super) fn run(&mut self, op: &Op) -> Answer {
+    pub(crate) fn run(&mut self, op: &Op) -> Answer {
         match *op {
             Op::Get { key } => {
                 let value = self.values.get(&key).ok_or(Error::NoValue { key })?;
@@ -100,7 +100,7 @@ impl Model {
 }
 
 /// A random sequence of operations (xorshift): a seed gives the same one everywhere.
-pub(super) fn sequence(seed: u64, length: usize) -> Vec<Op> {
+pub(crate) fn sequence(seed: u64, length: usize) -> Vec<Op> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = move || {
         state ^= state << 13;

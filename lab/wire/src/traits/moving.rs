@@ -27,7 +27,7 @@ impl Mover for Bytes {
         let mut done = 0;
         while done < length {
             copy::<u8, S>(store, from + done, to + done)?;
-            done += 1;
+            done = S::hidden(done + 1);
         }
         Some(())
     }
@@ -36,7 +36,7 @@ impl Mover for Bytes {
     fn up<S: Store>(store: &mut S, from: usize, to: usize, length: usize) -> Option<()> {
         let mut left = length;
         while left > 0 {
-            left -= 1;
+            left = S::hidden(left - 1);
             copy::<u8, S>(store, from + left, to + left)?;
         }
         Some(())
@@ -49,7 +49,7 @@ impl Mover for Words {
         let mut left = length;
         while left >= 32 {
             copy::<[u64; 4], S>(store, from, to)?;
-            (from, to, left) = (from + 32, to + 32, left - 32);
+            (from, to, left) = (from + 32, to + 32, S::hidden(left - 32));
         }
         if left & 16 != 0 {
             copy::<[u64; 2], S>(store, from, to)?;
@@ -73,20 +73,18 @@ impl Mover for Words {
     fn up<S: Store>(store: &mut S, from: usize, to: usize, length: usize) -> Option<()> {
         let mut left = length;
         while left >= 32 {
-            left -= 32;
+            left = S::hidden(left - 32);
             copy::<[u64; 4], S>(store, from + left, to + left)?;
         }
+        // The highest bytes first.
         if left & 16 != 0 {
-            left -= 16;
-            copy::<[u64; 2], S>(store, from + left, to + left)?;
+            copy::<[u64; 2], S>(store, from + (left & 15), to + (left & 15))?;
         }
         if left & 8 != 0 {
-            left -= 8;
-            copy::<u64, S>(store, from + left, to + left)?;
+            copy::<u64, S>(store, from + (left & 7), to + (left & 7))?;
         }
         if left & 4 != 0 {
-            left -= 4;
-            copy::<u32, S>(store, from + left, to + left)?;
+            copy::<u32, S>(store, from + (left & 3), to + (left & 3))?;
         }
         if left & 2 != 0 {
             copy::<u16, S>(store, from, to)?;
