@@ -119,6 +119,7 @@ pub(crate) fn sequence(seed: u64, length: usize) -> Vec<Op> {
                 3..6 => Op::Delete { key },
                 6 => Op::Trim,
                 7 => Op::Next { from: key },
+                _ if mostly_sets && random & 8 != 0 => Op::Set { key, length: 8, bits },
                 _ => Op::Set { key, length: [2, 4, 8][random as usize % 3], bits },
             }
         })
