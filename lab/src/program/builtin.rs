@@ -17,6 +17,7 @@ pub(super) mod objects {
     object!(SINK, "sink.o");
     object!(SOURCE, "source.o");
     object!(TRAITS, "traits.o");
+    object!(TRAITS_BENCH, "traits_bench.o");
     object!(VERDICT, "verdict.o");
     object!(WATCH, "watch.o");
 }

@@ -11,6 +11,7 @@
 //! | `source` | the generator's program |
 //! | `watch` | the observer's programs |
 //! | `traits` | the programs that write, read and exercise traits |
+//! | `traits_bench` | the programs that measure what operations on traits cost |
 //! | `kernel` | the running kernel's own types (BTF) |
 //! | `sys` | the system calls |
 
@@ -25,6 +26,7 @@ mod object;
 mod source;
 mod sys;
 mod traits;
+mod traits_bench;
 mod values;
 pub mod watch;
 mod xdp;
@@ -33,5 +35,6 @@ pub use error::ProgramError;
 pub use load::{LoadContext, examine, load};
 pub use source::{Source, SourceSpec};
 pub use traits::{Traits, TraitsProgram, TraitsSpec, TraitsTarget};
+pub use traits_bench::{TraitsBench, TraitsWork};
 pub use watch::{Watch, WatchSpec};
 pub use xdp::{XdpLink, XdpProgram, pinned_counters};

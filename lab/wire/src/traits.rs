@@ -12,6 +12,7 @@
 //!
 //! The operations are written once, over a [`Store`]: bytes in user space, packet memory in a BPF program.
 
+pub mod bench;
 mod header;
 #[cfg(test)]
 mod model;

@@ -38,3 +38,21 @@ fn any_sequence_of_operations_does_in_the_kernel_what_the_model_does() {
         assert!(full > 100, "the metadata was full {full} times only");
     }
 }
+
+#[test]
+fn costs() {
+    let costs = xdplab::bench::traits::measure(&xdplab::bench::traits::TraitsPlan::default()).unwrap();
+    println!("capacity {}, empty {:?}", costs.capacity, costs.empty);
+    for cost in &costs.costs {
+        println!(
+            "{:50} {:6.2} [{:6.2} {:6.2}] ns {:6.2} [{:6.2} {:6.2}] calls",
+            cost.operation.to_string(),
+            cost.ns.value,
+            cost.ns.low,
+            cost.ns.high,
+            cost.calls.value,
+            cost.calls.low,
+            cost.calls.high
+        );
+    }
+}

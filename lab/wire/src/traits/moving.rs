@@ -16,10 +16,13 @@ pub trait Mover {
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes;
 
-/// Moves by blocks of four 64-bit words, and what is left by 16, 8, 4 and 2 bytes. A block is read as a whole before it
-/// is written, so that an overlap within it does no harm.
+/// Moves by blocks of four 64-bit words. What is left over goes first, as two words of 128, 64 or 32 bits that overlap.
+/// A block, and what is left over, is read as a whole before it is written, so that an overlap does no harm.
 #[derive(Debug, Clone, Copy)]
 pub struct Words;
+
+/// Length of a block.
+const BLOCK: usize = 32;
 
 impl Mover for Bytes {
     #[inline(always)]
@@ -45,52 +48,53 @@ impl Mover for Bytes {
 
 impl Mover for Words {
     #[inline(always)]
-    fn down<S: Store>(store: &mut S, mut from: usize, mut to: usize, length: usize) -> Option<()> {
-        let mut left = length;
-        while left >= 32 {
-            copy::<[u64; 4], S>(store, from, to)?;
-            (from, to, left) = (from + 32, to + 32, S::hidden(left - 32));
-        }
-        if left & 16 != 0 {
-            copy::<[u64; 2], S>(store, from, to)?;
-            (from, to) = (from + 16, to + 16);
-        }
-        if left & 8 != 0 {
-            copy::<u64, S>(store, from, to)?;
-            (from, to) = (from + 8, to + 8);
-        }
-        if left & 4 != 0 {
-            copy::<u32, S>(store, from, to)?;
-            (from, to) = (from + 4, to + 4);
-        }
-        if left & 2 != 0 {
-            copy::<u16, S>(store, from, to)?;
+    fn down<S: Store>(store: &mut S, from: usize, to: usize, length: usize) -> Option<()> {
+        let mut done = length % BLOCK;
+        small(store, from, to, done)?;
+        let mut left = length - done;
+        while left >= BLOCK {
+            copy::<[u64; 4], S>(store, from + done, to + done)?;
+            (done, left) = (done + BLOCK, S::hidden(left - BLOCK));
         }
         Some(())
     }
 
     #[inline(always)]
     fn up<S: Store>(store: &mut S, from: usize, to: usize, length: usize) -> Option<()> {
-        let mut left = length;
-        while left >= 32 {
-            left = S::hidden(left - 32);
+        let over = length % BLOCK;
+        let mut left = length - over;
+        small(store, from + left, to + left, over)?;
+        while left >= BLOCK {
+            left = S::hidden(left - BLOCK);
             copy::<[u64; 4], S>(store, from + left, to + left)?;
-        }
-        // The highest bytes first.
-        if left & 16 != 0 {
-            copy::<[u64; 2], S>(store, from + (left & 15), to + (left & 15))?;
-        }
-        if left & 8 != 0 {
-            copy::<u64, S>(store, from + (left & 7), to + (left & 7))?;
-        }
-        if left & 4 != 0 {
-            copy::<u32, S>(store, from + (left & 3), to + (left & 3))?;
-        }
-        if left & 2 != 0 {
-            copy::<u16, S>(store, from, to)?;
         }
         Some(())
     }
+}
+
+/// Moves less than a block. Few branches, and none of them one after the other: the verifier follows each way.
+#[inline(always)]
+fn small<S: Store>(store: &mut S, from: usize, to: usize, length: usize) -> Option<()> {
+    if length >= 16 {
+        both_ends::<[u64; 2], S>(store, from, to, length - 16)
+    } else if length >= 8 {
+        both_ends::<u64, S>(store, from, to, length - 8)
+    } else if length >= 4 {
+        both_ends::<u32, S>(store, from, to, length - 4)
+    } else if length >= 2 {
+        copy::<u16, S>(store, from, to)
+    } else {
+        Some(())
+    }
+}
+
+/// Moves a word, and another that lies `apart` bytes behind it.
+#[inline(always)]
+fn both_ends<T: Word, S: Store>(store: &mut S, from: usize, to: usize, apart: usize) -> Option<()> {
+    let first: T = store.load(from)?;
+    let last: T = store.load(from + apart)?;
+    store.store(to, first)?;
+    store.store(to + apart, last)
 }
 
 #[inline(always)]

@@ -1,0 +1,3 @@
+//! Measurements of single operations, apart from any topology.
+
+pub mod traits;
