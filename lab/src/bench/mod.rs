@@ -18,6 +18,7 @@ pub mod flow;
 pub mod layout;
 pub mod published;
 mod rig;
+pub mod traits;
 
 use crate::{
     measure::{fingerprint, interval},

@@ -23,6 +23,8 @@ pub(super) mod objects {
     object!(REDIRECT_MAP, "redirect_map.o");
     object!(SINK, "sink.o");
     object!(SOURCE, "source.o");
+    object!(TRAITS, "traits.o");
+    object!(TRAITS_BENCH, "traits_bench.o");
     object!(VERDICT, "verdict.o");
     object!(WATCH, "watch.o");
 }
@@ -288,3 +290,33 @@ fn flow_lookup(body: &ProgramBody, cx: &LoadContext<'_>) -> Result<Draft, Progra
     draft.targets = Some("tx_ports").filter(|_| targets > 0);
     Ok(draft)
 }
+
+/// `traits`: so many values under keys that are spread over the 64, all of one length.
+fn traits(body: &ProgramBody) -> Draft {
+    let (count, length) = body.options.traits;
+    let count = count.min(TRAITS_MOST);
+    let mut draft = Draft::new(objects::TRAITS, "xdp_traits_set");
+    let (mut keys, mut lengths, mut bits) = (vec![0; 8], vec![0; 8], Vec::new());
+    for n in 0..TRAITS_MOST {
+        if n < count {
+            keys[n as usize] = (n * 7) as u8;
+            lengths[n as usize] = length as u8;
+        }
+        bits.extend((0x0123_4567_89ab_cdef_u64.rotate_left(n) & (u64::MAX >> (64 - 8 * length.min(8)))).to_ne_bytes());
+    }
+    let targets = slots_of(body);
+    draft.globals.extend([
+        ("TRAITS", count.to_ne_bytes().to_vec()),
+        ("TRAIT_KEYS", keys),
+        ("TRAIT_LENGTHS", lengths),
+        ("TRAIT_BITS", bits),
+        // To the port, or to the stack.
+        ("TO", vec![if targets > 0 { 2 } else { 0 }]),
+    ]);
+    draft.max_entries.extend([("tx_ports", targets.max(1)), ("cpus", 1)]);
+    draft.targets = Some("tx_ports").filter(|_| targets > 0);
+    draft
+}
+
+/// Most traits that the built-in writes.
+pub(super) const TRAITS_MOST: u32 = 8;

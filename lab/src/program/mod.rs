@@ -14,6 +14,8 @@
 //! | `watch` | the observer's programs |
 //! | `dispatcher` | which programs the kernel's XDP dispatcher calls directly |
 //! | `peek` | reading kernel memory |
+//! | `traits` | the programs that write, read and exercise traits |
+//! | `traits_bench` | the programs that measure what operations on traits cost |
 //! | `kernel` | the running kernel's own types (BTF) |
 //! | `jited` | where the loaded programs' machine code is |
 //! | `sys` | the system calls |
@@ -32,6 +34,8 @@ mod object;
 mod peek;
 mod source;
 mod sys;
+mod traits;
+mod traits_bench;
 mod trivial;
 mod values;
 pub mod watch;
@@ -40,6 +44,8 @@ mod xdp;
 pub use error::ProgramError;
 pub use load::{LoadContext, examine, load};
 pub use source::{Source, SourceSpec};
+pub use traits::{Traits, TraitsProgram, TraitsSpec, TraitsTarget};
+pub use traits_bench::{TraitsBench, TraitsWork};
 pub use trivial::{Reference, load_trivial};
 pub use watch::{Watch, WatchSpec};
 pub use xdp::{XdpLink, XdpProgram, pinned_counters};

@@ -30,6 +30,9 @@ pub(crate) const DISPATCHER_MOST: i64 = 256;
 /// Longest queue of a cpumap: the kernel's limit.
 pub(crate) const QUEUE_MOST: i64 = 16_384;
 
+/// Most traits that the built-in `traits` writes.
+pub(crate) const TRAITS_MOST: i64 = 8;
+
 /// A port, written `node:port`.
 pub(crate) type PortText = String;
 
@@ -246,7 +249,7 @@ table! {
         #[schemars(range(min = 1, max = QUEUE_MOST))]
         queue: i64,
         /// How many traits `traits` writes; 1 unless given.
-        #[schemars(range(min = 1, max = 64))]
+        #[schemars(range(min = 1, max = TRAITS_MOST))]
         traits: i64,
         /// Length of each trait in bytes: 2, 4 or 8; 4 unless given.
         #[schemars(extend("enum" = [2, 4, 8]))]

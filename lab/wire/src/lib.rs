@@ -6,6 +6,10 @@
 #![expect(clippy::inline_always, reason = "BPF programs are verified as one function: a call in between costs there")]
 
 pub mod flow;
+#[cfg(test)]
+extern crate self as xdplab_wire;
+
 pub mod marker;
 pub mod records;
+pub mod traits;
 pub mod window;

@@ -17,7 +17,7 @@ use crate::{
             ProgramSource, Touch,
         },
         read::{At, Field, Names, RawValue},
-        schema::{DISPATCHER_MOST, ENTRIES_MOST, QUEUE_MOST, RawBody, RawOptions, RawProgram},
+        schema::{DISPATCHER_MOST, ENTRIES_MOST, QUEUE_MOST, RawBody, RawOptions, RawProgram, TRAITS_MOST},
         spans::ProgramSpans,
         suggest,
     },
@@ -334,7 +334,7 @@ impl<'a> Checker<'a> {
             cpu: self.in_range(&raw.cpu, "a CPU", 0..=i64::from(u16::MAX)),
             queue: self.in_range(&raw.queue, "a queue length", 1..=QUEUE_MOST).unwrap_or(2048),
             traits: (
-                self.in_range(&raw.traits, "a number of traits", 1..=64).unwrap_or(1),
+                self.in_range(&raw.traits, "a number of traits", 1..=TRAITS_MOST).unwrap_or(1),
                 self.one_of(&raw.trait_bytes, "a trait's length", &[2, 4, 8]).unwrap_or(4),
             ),
         }

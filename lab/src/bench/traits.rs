@@ -1,0 +1,206 @@
+//! What operations on traits cost, in nanoseconds and in function calls of the same run.
+
+use std::{fmt, io};
+
+use xdplab_wire::traits::{self, Area, Header, Words};
+
+use crate::{
+    measure::interval::{Estimate, median},
+    program::{ProgramError, Traits, TraitsBench, TraitsProgram, TraitsSpec, TraitsWork},
+};
+
+/// Lengths of what is moved, in bytes.
+pub const LENGTHS: [usize; 7] = [8, 16, 32, 64, 96, 128, 192];
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct TraitsPlan {
+    /// Rounds, each of which measures every operation once.
+    pub rounds: u32,
+    /// Runs of an operation in a round.
+    pub times: u32,
+}
+
+impl Default for TraitsPlan {
+    /// 21 rounds of 10,000: about a second.
+    fn default() -> Self {
+        Self { rounds: 21, times: 10_000 }
+    }
+}
+
+/// An operation on traits, or what it is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraitsOperation {
+    /// What is done.
+    pub work: TraitsWork,
+    /// Length of what is moved, or for get and set of what stands in front of and behind the value together; 0 where
+    /// there is no such thing. In bytes.
+    pub length: usize,
+}
+
+impl fmt::Display for TraitsOperation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let length = self.length;
+        match self.work {
+            TraitsWork::Empty => write!(f, "nothing"),
+            TraitsWork::Get => write!(f, "get"),
+            TraitsWork::Set => write!(f, "set"),
+            TraitsWork::UpdateByWords => write!(f, "set another length, {length} bytes moved by words"),
+            TraitsWork::UpdateByBytes => write!(f, "set another length, {length} bytes moved by bytes"),
+            TraitsWork::Insert => write!(f, "set a new key, {length} bytes moved by words"),
+            TraitsWork::Delete => write!(f, "delete, {length} bytes moved by words"),
+            TraitsWork::MoveByWords => write!(f, "move {length} bytes by words"),
+            TraitsWork::MoveByBytes => write!(f, "move {length} bytes by bytes"),
+            TraitsWork::Call => write!(f, "function call"),
+            TraitsWork::GlobalCall => write!(f, "global function call"),
+            TraitsWork::TailCall => write!(f, "tail call"),
+            TraitsWork::Callback => write!(f, "call back by address"),
+        }
+    }
+}
+
+/// What an operation costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TraitsCost {
+    /// The operation.
+    pub operation: TraitsOperation,
+    /// Nanoseconds: the median over the rounds and its 90 % interval, less what the empty loop took in the same round.
+    pub ns: Estimate,
+    /// The same in function calls of the same round.
+    pub calls: Estimate,
+}
+
+/// What all operations cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TraitCosts {
+    /// The operations, in the order they were measured in.
+    pub costs: Vec<TraitsCost>,
+    /// Nanoseconds of a turn of the empty loop, which the others are less.
+    pub empty: Estimate,
+    /// The largest metadata that a frame of `BPF_PROG_RUN` takes here, in bytes.
+    pub capacity: usize,
+}
+
+impl TraitCosts {
+    /// The cost of an operation: of the shortest length, where there are several.
+    pub fn of(&self, work: TraitsWork) -> Option<&TraitsCost> {
+        self.costs.iter().find(|cost| cost.operation.work == work)
+    }
+
+    /// The cost of an operation at a length.
+    pub fn at(&self, work: TraitsWork, length: usize) -> Option<&TraitsCost> {
+        self.costs.iter().find(|cost| cost.operation == TraitsOperation { work, length })
+    }
+}
+
+/// A key with keys in front of it and behind.
+const KEY: u8 = 20;
+
+/// Values of 8 bytes in front of the key: the offset has something to count.
+const IN_FRONT: u8 = 3;
+
+/// Measures what operations on traits cost, the operations in turn, round by round.
+///
+/// # Errors
+/// Where the kernel refuses the programs, or metadata of 40 bytes.
+pub fn measure(plan: &TraitsPlan) -> Result<TraitCosts, ProgramError> {
+    let capacity = Traits::load(&TraitsSpec::default(), &[TraitsProgram::Capacity])?.probe_capacity()?;
+    let mut bench = TraitsBench::load()?;
+    let operations = operations(capacity);
+    let mut prepared = Vec::new();
+    for operation in &operations {
+        let metadata = metadata(*operation)
+            .map_err(|error| failed(format!("prepare \"{operation}\""), io::Error::other(error)))?;
+        prepared.push((*operation, metadata));
+    }
+    let mut samples = vec![(Vec::new(), Vec::new()); operations.len()];
+    let mut empties = Vec::new();
+    // The first round warms up.
+    for round in 0..=plan.rounds {
+        let mut run = |operation: TraitsOperation, metadata: &[u8]| {
+            bench.run(operation.work, metadata, (key(operation), operation.length), plan.times).map(|(ns, _)| ns)
+        };
+        let one = |work| TraitsOperation { work, length: 0 };
+        let empty = run(one(TraitsWork::Empty), &[])?;
+        let call = run(one(TraitsWork::Call), &[])? - empty;
+        let mut readings = Vec::new();
+        for (operation, metadata) in &prepared {
+            let ns = run(*operation, metadata)?;
+            // Those two have no loop in the program, or less one themselves.
+            let looped = !matches!(operation.work, TraitsWork::TailCall | TraitsWork::Callback);
+            readings.push(if looped { ns - empty } else { ns });
+        }
+        if round > 0 {
+            empties.push(empty);
+            for ((ns, calls), reading) in samples.iter_mut().zip(readings) {
+                ns.push(reading);
+                calls.push(reading / call);
+            }
+        }
+    }
+    let none = || failed("measure traits".to_owned(), io::Error::other("no round was asked for"));
+    let mut costs = Vec::new();
+    for (operation, (ns, calls)) in operations.iter().zip(&samples) {
+        let (ns, calls) = median(ns).zip(median(calls)).ok_or_else(none)?;
+        costs.push(TraitsCost { operation: *operation, ns, calls });
+    }
+    Ok(TraitCosts { costs, empty: median(&empties).ok_or_else(none)?, capacity })
+}
+
+fn failed(operation: String, source: io::Error) -> ProgramError {
+    ProgramError::System { operation, source }
+}
+
+/// The operations, as far as the metadata has room for what they move.
+fn operations(capacity: usize) -> Vec<TraitsOperation> {
+    let plain = |work| TraitsOperation { work, length: 0 };
+    let mut operations = vec![plain(TraitsWork::Call), plain(TraitsWork::GlobalCall)];
+    operations.extend([TraitsWork::TailCall, TraitsWork::Callback].map(plain));
+    operations.extend([TraitsWork::Get, TraitsWork::Set].map(plain));
+    for work in [
+        TraitsWork::UpdateByWords,
+        TraitsWork::UpdateByBytes,
+        TraitsWork::Insert,
+        TraitsWork::Delete,
+        TraitsWork::MoveByWords,
+        TraitsWork::MoveByBytes,
+    ] {
+        // Header, what is moved, and 8 bytes by which it is.
+        let room = |length: &&usize| Header::LEN + *length + 8 <= capacity;
+        operations.extend(LENGTHS.iter().filter(room).map(|length| TraitsOperation { work, length: *length }));
+    }
+    operations
+}
+
+/// The key that an operation works on: what is moved lies behind it.
+fn key(operation: TraitsOperation) -> u8 {
+    match operation.work {
+        TraitsWork::Get | TraitsWork::Set => KEY,
+        _ => 0,
+    }
+}
+
+/// The metadata that an operation finds.
+fn metadata(operation: TraitsOperation) -> Result<Vec<u8>, traits::Error> {
+    let mut memory = [0; 256];
+    let mut area = Area::new(&mut memory, 0).ok_or(traits::Error::Broken)?;
+    traits::init(&mut area)?;
+    let behind = (operation.length / 8) as u8;
+    // The last value is written with a longer one before it, so that there is spare room behind once it is gone.
+    for key in (1..=behind).rev() {
+        traits::set::<Words, _>(&mut area, key, 8, u64::from(key))?;
+    }
+    match operation.work {
+        TraitsWork::Get | TraitsWork::Set => {
+            for key in KEY - IN_FRONT..=KEY {
+                traits::set::<Words, _>(&mut area, key, 8, u64::from(key))?;
+            }
+        }
+        TraitsWork::Insert => {
+            traits::set::<Words, _>(&mut area, 0, 8, 0)?;
+            traits::delete::<Words, _>(&mut area, 0)?;
+        }
+        _ => traits::set::<Words, _>(&mut area, 0, 8, 0)?,
+    }
+    Ok(area.bytes().to_vec())
+}
