@@ -7,6 +7,7 @@ mod instance;
 mod network;
 pub mod persistent;
 mod reading;
+mod receiver;
 mod spare;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ pub use error::LabError;
 pub use install::{Installed, Site, Wanted, wanted};
 pub use instance::Instance;
 pub use network::{Network, Place, bridge_netns_name, ifindex, netns_name};
+pub use receiver::{Pace, Receiver};
 
 use crate::{
     host::{
@@ -254,18 +256,35 @@ impl Lab {
         Ok(())
     }
 
-    /// What the program at a port counted, where it is one of the lab's.
+    /// What the program at a port counted, where it is one of the lab's, or what its sockets received.
     pub(crate) fn counters_at(&self, port: PortId) -> Result<PortCounters, LabError> {
         match self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port)) {
+            Some(have) if !have.receivers.is_empty() => Ok(reading::received(have, port)),
             Some(have) => Ok(have.program.counters_at(port.0 as u32)?),
             None => Ok(PortCounters::default()),
         }
     }
 
+    /// What the kernel dropped at a port's `AF_XDP` sockets since they were opened, in frames.
+    pub(crate) fn socket_drops_at(&self, port: PortId) -> Result<u64, LabError> {
+        let receivers = self.installed.iter().flat_map(|have| &have.receivers).filter(|receiver| receiver.port == port);
+        receivers.map(|receiver| Ok(receiver.drops()?.total())).sum()
+    }
+
+    /// How a sender of a scenario's frames must wait for those that receive them by `AF_XDP`; `None` where none does.
+    pub(crate) fn pace(&self, scenario: &Scenario) -> Result<Option<Pace>, LabError> {
+        let walk = self.topology.walk(scenario);
+        let receivers = self.installed.iter().flat_map(|have| &have.receivers);
+        Ok(Pace::of(receivers.filter(|receiver| walk.arrivals.contains(&receiver.port)))?)
+    }
+
     /// Sets the counters of the program at a port to zero.
     pub(crate) fn reset_counters_at(&self, port: PortId) -> Result<(), LabError> {
         match self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port)) {
-            Some(have) => Ok(have.program.reset_counters_at(port.0 as u32)?),
+            Some(have) => {
+                have.receivers.iter().filter(|receiver| receiver.port == port).for_each(Receiver::reset);
+                Ok(have.program.reset_counters_at(port.0 as u32)?)
+            }
             None => Ok(()),
         }
     }

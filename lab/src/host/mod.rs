@@ -12,6 +12,7 @@
 //! | `lock` | locks that hold for the whole host |
 //! | `exec` | entering a node for good |
 //! | `ability` | what this host can do |
+//! | `xsk` | `AF_XDP` sockets |
 
 #![expect(unsafe_code, reason = "system calls that no safe wrapper covers stand here, each behind a safe type")]
 
@@ -27,6 +28,7 @@ pub mod netns;
 pub mod paths;
 pub mod sysctl;
 pub mod thread;
+pub mod xsk;
 
 pub use error::HostError;
 pub(crate) use error::describe;

@@ -1,7 +1,7 @@
 //! The built-in objects, and what of a topology's options goes into their globals and map sizes.
 
 use super::{LoadContext, ProgramError, object};
-use crate::topology::{Builtin, Datum, DevMapKind, MapContents, ProgramBody, Touch};
+use crate::topology::{Builtin, Datum, DevMapKind, Fallback, MapContents, ProgramBody, Touch};
 
 /// The objects, as `ci/build-programs` builds them.
 pub(super) mod objects {
@@ -18,6 +18,7 @@ pub(super) mod objects {
     object!(SOURCE, "source.o");
     object!(VERDICT, "verdict.o");
     object!(WATCH, "watch.o");
+    object!(XSK, "xsk.o");
 }
 
 /// A built-in, ready to be loaded.
@@ -79,6 +80,9 @@ pub(super) fn prepare(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>
     let hash = [u8::from(body.options.map == DevMapKind::DevmapHash)];
     let exclude = [u8::from(body.options.exclude_ingress)];
     let flows = cx.flows.max(1).to_ne_bytes();
+    let queues = cx.queues.max(1).to_ne_bytes();
+    // XDP_DROP and XDP_PASS.
+    let fallback = if body.options.xsk.fallback == Fallback::Pass { 2u32 } else { 1 }.to_ne_bytes();
     let mut devmap = None;
 
     let (object, program) = match builtin {
@@ -88,12 +92,17 @@ pub(super) fn prepare(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>
         Builtin::Sink => (objects::SINK, "xdp_sink"),
         Builtin::RedirectMap => (objects::REDIRECT_MAP, "xdp_redirect_map"),
         Builtin::Broadcast => (objects::BROADCAST, "xdp_broadcast"),
+        Builtin::Xsk => (objects::XSK, "xdp_xsk"),
     };
     match builtin {
         Builtin::Drop | Builtin::Pass | Builtin::Tx => globals.push(("TOUCH", &touch)),
         Builtin::Sink => {
             globals.push(("FLOWS", &flows));
             max_entries.push(("flows", slots.saturating_mul(cx.flows.max(1))));
+        }
+        Builtin::Xsk => {
+            globals.extend([("QUEUES", queues.as_slice()), ("FALLBACK", &fallback)]);
+            max_entries.extend([("unclaimed", slots), ("xsks", slots.saturating_mul(cx.queues.max(1)))]);
         }
         Builtin::RedirectMap | Builtin::Broadcast => {
             globals.push(("HASH", &hash));

@@ -11,10 +11,11 @@ use crate::{
         reading::Reading,
     },
     program::kernel::KernelReasons,
-    topology::{Amount, Builtin, Engine, Expect, PortId, ProgramSource, Scenario, ScenarioId},
+    topology::{Amount, Builtin, Engine, Expect, Fallback, PortId, ProgramSource, Scenario, ScenarioId},
     traffic::{
         Stop, frame_spec, live,
         packet::{self, PacketTraffic},
+        xsk,
     },
     xdp::XdpMode,
 };
@@ -51,6 +52,7 @@ pub(super) fn run(
         clones: settled.clones,
     });
     let mut notes = helpers_in_another_mode(lab, mode);
+    notes.extend(sockets(lab));
     if stop.is_asked() {
         notes.push("interrupted: what was sent until then is settled".to_owned());
     }
@@ -82,20 +84,26 @@ fn send(
     };
     let spec = frame_spec(lab.topology(), traffic, &scenario.expect.deliver, lab.instance().number)?;
     let heard = |made: u64| progress.frames(made, of);
+    // Where the file says that frames are lost, they may be sent faster than they are received.
+    let pace = if scenario.expect.lost == 0 { lab.pace(scenario)? } else { None };
+    let pace = pace.as_ref();
     match engine {
         Engine::Live { batch } => {
             let key =
                 SourceKey { from: traffic.from, template: spec.frame(0, 0, 0)?, flows: traffic.flows, marker: true };
             lab.start_source(&key)?;
-            let offered = live::send(lab, &key, amount, batch, stop, &heard)?;
+            let offered = live::send(lab, &key, amount, batch, pace, stop, &heard)?;
             lab.take_sequences((offered / u64::from(traffic.flows)) as u32 + 1);
             Ok(offered)
         }
-        Engine::Packet => {
+        Engine::Packet | Engine::Xsk => {
             let first_sequence = lab.take_sequences(0);
             let packets =
                 PacketTraffic { from: traffic.from, spec, flows: traffic.flows, first_sequence, marker: true };
-            let offered = packet::send(lab, &packets, amount, stop, &heard)?;
+            let offered = match engine {
+                Engine::Xsk => xsk::send(lab, &packets, amount, pace, stop, &heard)?,
+                _ => packet::send(lab, &packets, amount, pace, stop, &heard)?,
+            };
             lab.take_sequences((offered / u64::from(traffic.flows)) as u32 + 1);
             Ok(offered)
         }
@@ -145,6 +153,7 @@ fn observe(lab: &Lab, scenario: &Scenario, offered: u64, now: &Reading) -> Resul
             PortObservation {
                 role: have.map_or(Role::Stack, role),
                 counters: reading.counters,
+                sockets: reading.sockets,
                 driver_drops: reading.driver_drops,
                 driver_packets: reading.driver_packets,
                 native: have.is_some_and(|have| have.wanted.mode == XdpMode::Native),
@@ -183,8 +192,23 @@ fn role(have: &Installed) -> Role {
         ProgramSource::Builtin(Builtin::Sink) => Role::Sink,
         ProgramSource::Builtin(Builtin::Drop) => Role::Drop,
         ProgramSource::Builtin(Builtin::Pass) => Role::Pass,
+        ProgramSource::Builtin(Builtin::Xsk) => {
+            Role::Xsk { passes: have.wanted.body.options.xsk.fallback == Fallback::Pass }
+        }
         ProgramSource::Builtin(_) => Role::Forward,
     }
+}
+
+/// How frames get into the sockets of `AF_XDP`, in words.
+fn sockets(lab: &Lab) -> Vec<String> {
+    lab.installed()
+        .iter()
+        .flat_map(|have| &have.receivers)
+        .map(|receiver| {
+            let how = if receiver.zero_copy() { "zero-copy" } else { "copied" };
+            format!("{} queue {}: AF_XDP, {how}", lab.topology().port_name(receiver.port), receiver.queue())
+        })
+        .collect()
 }
 
 /// Sinks that stay native while the programs under test are generic, in words.

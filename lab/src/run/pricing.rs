@@ -10,10 +10,11 @@ use super::{Case, Progress, RunOptions, amount_and_engine, checks};
 use crate::{
     lab::{Lab, LabError, SourceKey},
     measure::interval,
-    topology::{Amount, Builtin, Engine, PortId, ProgramSource, Scenario, Topology},
+    topology::{Amount, Builtin, Engine, PortId, Scenario, Topology},
     traffic::{
         Stop, frame_spec, live,
         packet::{self, PacketTraffic},
+        xsk,
     },
 };
 
@@ -33,11 +34,11 @@ const ARRIVAL: Duration = Duration::from_millis(50);
 /// What times a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Clock {
-    /// The sink's, at this port.
+    /// The sink's, or the receiver's of its `AF_XDP` socket, at this port.
     Sink(PortId),
     /// The source's own: no sink ends the path, or several share its frames.
     Source,
-    /// The sender's: `AF_PACKET` without a sink.
+    /// The sender's: `AF_PACKET` or `AF_XDP` without a sink.
     Sender,
 }
 
@@ -109,12 +110,13 @@ fn clock(topology: &Topology, scenario: &Scenario) -> Clock {
         let (id, _) = topology.program_at(port)?;
         Some(topology.body_in(scenario, id))
     };
-    let is_sink = |port: &&PortId| body(**port).is_some_and(|b| b.source == ProgramSource::Builtin(Builtin::Sink));
+    let is_sink =
+        |port: &&PortId| body(**port).is_some_and(|b| matches!(b.builtin(), Some(Builtin::Sink | Builtin::Xsk)));
     let bodies = (0..topology.ports.len()).filter_map(|port| body(PortId(port)));
     let each = checks::each_gets_all(&scenario.expect, bodies);
     match scenario.expect.deliver.as_slice() {
         [first, rest @ ..] if is_sink(&first) && (rest.is_empty() || each) => Clock::Sink(*first),
-        _ if scenario.traffic.engine == Engine::Packet => Clock::Sender,
+        _ if matches!(scenario.traffic.engine, Engine::Packet | Engine::Xsk) => Clock::Sender,
         _ => Clock::Source,
     }
 }
@@ -142,24 +144,28 @@ impl Window {
 
     /// One window: its nanoseconds a packet, where it could be timed, and the frames that did not arrive.
     fn measure(&self, lab: &mut Lab, stop: &Stop) -> Result<(Option<f64>, u64), LabError> {
-        if self.engine != Engine::Packet {
+        if matches!(self.engine, Engine::Live { .. }) {
             lab.start_source(&self.key)?;
         }
+        let mut dropped = 0;
         if let Clock::Sink(port) = self.clock {
             lab.reset_counters_at(port)?;
+            dropped = lab.socket_drops_at(port)?;
         }
         let quiet = |_| {};
         let started = Instant::now();
         let made = match self.engine {
-            Engine::Live { batch } => live::send(lab, &self.key, Amount::Frames(WINDOW), batch, stop, &quiet)?,
-            Engine::Packet => packet::send(lab, &self.packets, Amount::Frames(PACKET_WINDOW), stop, &quiet)?,
+            Engine::Live { batch } => live::send(lab, &self.key, Amount::Frames(WINDOW), batch, None, stop, &quiet)?,
+            Engine::Packet => packet::send(lab, &self.packets, Amount::Frames(PACKET_WINDOW), None, stop, &quiet)?,
+            Engine::Xsk => xsk::send(lab, &self.packets, Amount::Frames(WINDOW), None, stop, &quiet)?,
         };
         let sender = started.elapsed();
         Ok(match self.clock {
             Clock::Sink(port) => {
                 let deadline = Instant::now() + ARRIVAL;
                 let mut seen = lab.counters_at(port)?;
-                while seen.ours < made && Instant::now() < deadline {
+                // What a socket dropped is not waited for.
+                while seen.ours + (lab.socket_drops_at(port)? - dropped) < made && Instant::now() < deadline {
                     std::thread::yield_now();
                     seen = lab.counters_at(port)?;
                 }

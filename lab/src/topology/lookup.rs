@@ -34,6 +34,7 @@ impl super::Builtin {
             Self::RedirectMap => "redirect_map",
             Self::Broadcast => "broadcast",
             Self::Sink => "sink",
+            Self::Xsk => "xsk",
         }
     }
 }

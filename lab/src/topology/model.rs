@@ -188,6 +188,8 @@ pub enum Builtin {
     Broadcast,
     /// Checks the marker, counts and drops: the end of a path.
     Sink,
+    /// Redirects to `AF_XDP` sockets, one a receive queue, from which the lab takes the frames: the end of a path.
+    Xsk,
 }
 
 /// Options of the built-in programs.
@@ -201,6 +203,33 @@ pub struct Options {
     pub max_entries: Option<u32>,
     /// Broadcast only: `BPF_F_EXCLUDE_INGRESS`.
     pub exclude_ingress: bool,
+    /// Xsk only.
+    pub xsk: XskOptions,
+}
+
+/// Largest frame in bytes, without FCS, that an `AF_XDP` socket's memory holds: a page less the kernel's headroom of
+/// 256 bytes.
+pub const XSK_FRAME_MOST: u32 = 4096 - 256;
+
+/// Options of the built-in `xsk`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct XskOptions {
+    /// Descriptors of each socket's receive ring, a power of two; `None`: 2,048.
+    pub ring: Option<u32>,
+    /// The queues that get a socket; `None`: all that the port has.
+    pub queues: Option<Vec<u32>>,
+    /// What becomes of a frame that comes by a queue without one.
+    pub fallback: Fallback,
+}
+
+/// What becomes of a frame that no `AF_XDP` socket takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fallback {
+    /// It is dropped.
+    #[default]
+    Drop,
+    /// It goes to the stack.
+    Pass,
 }
 
 /// What a program does with the frame's bytes before its verdict.
@@ -295,6 +324,8 @@ pub enum Engine {
     },
     /// `AF_PACKET` through pnet.
     Packet,
+    /// `AF_XDP`: an `AF_XDP` socket's transmit ring.
+    Xsk,
 }
 
 /// IP version of the frames.

@@ -3,7 +3,7 @@
 //! The JSON Schema is generated from these types, so that a doc comment here is what an editor shows.
 
 use super::{
-    model::{Builtin, DevMapKind, Touch},
+    model::{Builtin, DevMapKind, Fallback, Touch},
     read::{List, Names, RawValue, table, words},
 };
 use crate::xdp::XdpMode;
@@ -24,6 +24,11 @@ pub(crate) const FRAME_LEAST: i64 = 64;
 pub(crate) const FRAME_MOST: i64 = MTU_MOST + 14 + 4;
 /// Most slots of a built-in's devmap.
 pub(crate) const ENTRIES_MOST: i64 = 65_536;
+
+/// Least descriptors of a ring.
+pub(crate) const RING_LEAST: i64 = 8;
+/// Most descriptors of a ring: its memory is twice as many pages at most.
+pub(crate) const RING_MOST: i64 = 32_768;
 
 /// A port, written `node:port`.
 pub(crate) type PortText = String;
@@ -190,6 +195,7 @@ pub(crate) fn builtin_name(builtin: Builtin) -> &'static str {
         Builtin::RedirectMap => "redirect_map",
         Builtin::Broadcast => "broadcast",
         Builtin::Sink => "sink",
+        Builtin::Xsk => "xsk",
     }
 }
 
@@ -202,12 +208,12 @@ words! {
         "redirect_map" => Builtin::RedirectMap,
         "broadcast" => Builtin::Broadcast,
         "sink" => Builtin::Sink,
+        "xsk" => Builtin::Xsk,
     } later {
         "dispatcher" => "use `drop`, attached to as many ports as you want programs",
         "cpumap" => "use an object of your own with a cpumap",
         "traits" => "use an object of your own that writes metadata",
         "flow" => "use `redirect_map`, which spreads flows over its targets",
-        "xsk" => "use `sink`, or an object of your own with an xskmap",
         "source" => "leave it out: the engine `live` loads it by itself",
         "watch" => "leave it out: every run watches the tracepoints by itself",
     }
@@ -235,6 +241,13 @@ table! {
         max_entries: i64,
         /// Whether broadcast leaves out the port that the frame came in by.
         exclude_ingress: bool,
+        /// Descriptors of each socket's receive ring of `xsk`, a power of two; 2048 unless given.
+        #[schemars(range(min = RING_LEAST, max = RING_MOST))]
+        ring: i64,
+        /// The receive queues that get a socket of `xsk`; all of the port's unless given.
+        queues: List<i64>,
+        /// What `xsk` does with a frame that comes by a queue without a socket: `drop` unless given.
+        fallback: Fallback,
     }
 }
 
@@ -244,6 +257,14 @@ words! {
         "none" => Touch::None,
         "read" => Touch::Read,
         "swap-macs" => Touch::SwapMacs,
+    } later {}
+}
+
+words! {
+    /// What becomes of a frame that no socket takes.
+    Fallback as "Fallback", "fallback": {
+        "drop" => Fallback::Drop,
+        "pass" => Fallback::Pass,
     } later {}
 }
 
@@ -305,15 +326,17 @@ table! {
 pub(crate) enum EngineWord {
     Live,
     Packet,
+    Xsk,
 }
 
 words! {
-    /// `live`: the rate engine (live frames of BPF_PROG_RUN); `packet`: single frames through AF_PACKET.
+    /// `live`: the rate engine (live frames of BPF_PROG_RUN); `packet`: single frames through AF_PACKET;
+    /// `xsk`: an AF_XDP socket's transmit ring.
     EngineWord as "Engine", "engine": {
         "live" => EngineWord::Live,
         "packet" => EngineWord::Packet,
+        "xsk" => EngineWord::Xsk,
     } later {
-        "xsk" => "use `live`, which is the faster one on veth",
         "pktgen" => "use `live`",
     }
 }

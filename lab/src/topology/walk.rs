@@ -74,7 +74,7 @@ impl Topology {
                 walk.programs.insert(id);
                 let body = self.body_in(scenario, id);
                 match body.source {
-                    ProgramSource::Builtin(Builtin::Drop | Builtin::Pass | Builtin::Sink) => {}
+                    ProgramSource::Builtin(Builtin::Drop | Builtin::Pass | Builtin::Sink | Builtin::Xsk) => {}
                     ProgramSource::Builtin(Builtin::Tx) => going.push(arrival),
                     ProgramSource::Builtin(Builtin::RedirectMap | Builtin::Broadcast) => going.extend(body.ports()),
                     ProgramSource::Object { .. } => {

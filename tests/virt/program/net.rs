@@ -9,7 +9,9 @@ use std::{
 use xdplab::{
     host::bpffs::BpfFs,
     program::{LoadContext, Source, SourceSpec, XdpLink, XdpProgram, load},
-    topology::{Builtin, Datum, DevMapKind, MapContents, Options, PortId, ProgramBody, ProgramSource, Touch},
+    topology::{
+        Builtin, Datum, DevMapKind, MapContents, Options, PortId, ProgramBody, ProgramSource, Touch, XskOptions,
+    },
     xdp::XdpMode,
 };
 use xdplab_wire::records::IFINDEX_BASE;
@@ -57,7 +59,13 @@ pub(super) fn builtin(builtin: Builtin) -> ProgramBody {
         maps: [].into(),
         globals: [].into(),
         egress: None,
-        options: Options { touch: Touch::None, map: DevMapKind::Devmap, max_entries: None, exclude_ingress: false },
+        options: Options {
+            touch: Touch::None,
+            map: DevMapKind::Devmap,
+            max_entries: None,
+            exclude_ingress: false,
+            xsk: XskOptions::default(),
+        },
     }
 }
 
@@ -91,6 +99,7 @@ pub(super) fn context(slots: u32, flows: u32) -> LoadContext<'static> {
         instance: INSTANCE,
         slots,
         flows,
+        queues: 1,
         counting: true,
         pin_dir: Some(pins()),
         log_dir: None,

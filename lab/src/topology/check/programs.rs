@@ -10,7 +10,10 @@ use super::{
 use crate::{
     topology::{
         diagnostic::{Diagnostic, Span},
-        model::{Builtin, Datum, DevMapKind, Options, PortId, Program, ProgramBody, ProgramId, ProgramSource, Touch},
+        model::{
+            Builtin, Datum, DevMapKind, Options, PortId, Program, ProgramBody, ProgramId, ProgramSource, Touch,
+            XskOptions,
+        },
         read::{At, Field, Names, RawValue},
         schema::{ENTRIES_MOST, RawBody, RawOptions, RawProgram, builtin_name},
         spans::ProgramSpans,
@@ -55,7 +58,13 @@ fn placeholder() -> ProgramBody {
 }
 
 fn no_options() -> Options {
-    Options { touch: Touch::None, map: DevMapKind::Devmap, max_entries: None, exclude_ingress: false }
+    Options {
+        touch: Touch::None,
+        map: DevMapKind::Devmap,
+        max_entries: None,
+        exclude_ingress: false,
+        xsk: XskOptions::default(),
+    }
 }
 
 impl<'a> Checker<'a> {
@@ -173,6 +182,10 @@ impl<'a> Checker<'a> {
             self.check_same_node(*target, at, name, attach);
         }
         let options = self.check_options(keys, builtin);
+        if builtin == Some(Builtin::Xsk) {
+            let at = keys.options.given().and_then(|options| Some(options.value.queues.given()?.span.clone()));
+            self.check_xsk_ports(&options.xsk, &at.unwrap_or_else(|| span.clone()), attach);
+        }
         let egress = self.check_egress(keys, builtin);
         if let Some(builtin) = builtin.filter(|builtin| redirects(*builtin)) {
             self.check_targets(keys, builtin, span, &targets, options.max_entries);
@@ -283,6 +296,9 @@ impl<'a> Checker<'a> {
                 &[Builtin::RedirectMap, Builtin::Broadcast],
             ),
             ("exclude-ingress", raw.exclude_ingress.given().map(|at| at.span.clone()), &[Builtin::Broadcast]),
+            ("ring", raw.ring.given().map(|at| at.span.clone()), &[Builtin::Xsk]),
+            ("queues", raw.queues.given().map(|at| at.span.clone()), &[Builtin::Xsk]),
+            ("fallback", raw.fallback.given().map(|at| at.span.clone()), &[Builtin::Xsk]),
         ];
         for (key, span, of) in given {
             let (Some(span), Some(builtin)) = (span, builtin) else { continue };
@@ -303,6 +319,7 @@ impl<'a> Checker<'a> {
             map: raw.map.given().map_or(DevMapKind::Devmap, |at| at.value),
             max_entries: self.in_range(&raw.max_entries, "a map size", 1..=ENTRIES_MOST),
             exclude_ingress: raw.exclude_ingress.given().is_some_and(|at| at.value),
+            xsk: self.check_xsk_options(raw),
         }
     }
 
