@@ -5,6 +5,7 @@ pub mod inspect;
 mod install;
 mod instance;
 mod network;
+mod pace;
 pub mod persistent;
 mod reading;
 mod receiver;
@@ -18,7 +19,8 @@ pub use error::LabError;
 pub use install::{Installed, Site, Wanted, wanted};
 pub use instance::Instance;
 pub use network::{Network, Place, bridge_netns_name, ifindex, netns_name};
-pub use receiver::{Pace, Receiver};
+pub use pace::Pace;
+pub use receiver::Receiver;
 
 use crate::{
     host::{
@@ -269,6 +271,16 @@ impl Lab {
     pub(crate) fn socket_drops_at(&self, port: PortId) -> Result<u64, LabError> {
         let receivers = self.installed.iter().flat_map(|have| &have.receivers).filter(|receiver| receiver.port == port);
         receivers.map(|receiver| Ok(receiver.drops()?.total())).sum()
+    }
+
+    /// Whether no frame waits in a socket for its receiver.
+    pub(crate) fn sockets_are_empty(&self) -> Result<bool, LabError> {
+        for receiver in self.installed.iter().flat_map(|have| &have.receivers) {
+            if !receiver.tap().is_drained()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// How a sender of a scenario's frames must wait for those that receive them by `AF_XDP`; `None` where none does.

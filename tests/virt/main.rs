@@ -7,3 +7,4 @@ mod command;
 mod ledger;
 mod program;
 mod shipped;
+mod xsk;

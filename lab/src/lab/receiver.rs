@@ -7,7 +7,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use nix::{
@@ -54,7 +54,7 @@ pub struct Receiver {
 
 /// What is seen of a receiver while it works.
 #[derive(Debug, Clone)]
-pub(crate) struct Tap {
+pub(super) struct Tap {
     socket: Arc<XskSocket>,
     counters: Arc<Mutex<PortCounters>>,
 }
@@ -66,14 +66,19 @@ impl Tap {
     }
 
     /// Frames that came to an end here: taken, or dropped by the kernel.
-    pub(crate) fn ended(&self) -> Result<u64, HostError> {
+    pub(super) fn ended(&self) -> Result<u64, HostError> {
         let dropped = self.socket.drops()?.total();
         let seen = self.counters();
         Ok(seen.ours + seen.corrupted + seen.foreign + dropped)
     }
 
+    /// Descriptors of the ring.
+    pub(super) fn ring(&self) -> u32 {
+        self.socket.spec().ring
+    }
+
     /// Whether no frame waits in the ring.
-    pub(crate) fn is_drained(&self) -> Result<bool, HostError> {
+    pub(super) fn is_drained(&self) -> Result<bool, HostError> {
         let waits = self.socket.has_frames();
         waits.map(|waits| !waits).map_err(|source| HostError::system("look into an AF_XDP socket's ring", source))
     }
@@ -124,7 +129,7 @@ impl Receiver {
         self.tap.socket.spec().queue
     }
 
-    pub(crate) fn tap(&self) -> Tap {
+    pub(super) fn tap(&self) -> Tap {
         self.tap.clone()
     }
 }
@@ -203,9 +208,8 @@ fn note(seen: &mut PortCounters, windows: &mut [FlowWindow], instance: u16, fram
                 Arrival::Late => seen.reordered += 1,
             }
         }
-        Some(_) => seen.foreign += 1,
         None if is_to_lab_port(frame) => seen.corrupted += 1,
-        None => seen.foreign += 1,
+        Some(_) | None => seen.foreign += 1,
     }
 }
 
@@ -229,73 +233,15 @@ fn protocol(frame: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// How a sender waits for those that receive, so that no ring overflows.
-#[derive(Debug)]
-pub struct Pace {
-    taps: Vec<Tap>,
-    /// Frames that may be sent between two waits.
-    chunk: u32,
-    /// Frames that had ended before the first was sent.
-    before: u64,
-}
-
-impl Pace {
-    /// How long receivers must have been idle, their rings empty, where not every frame is for them.
-    const IDLE: Duration = Duration::from_millis(1);
-    /// How long they are waited for: a receiver that takes longer is stuck, which the account will show.
-    const MOST: Duration = Duration::from_secs(1);
-
-    /// The pace that some receivers can hold; `None` without one.
-    pub(crate) fn of<'a>(receivers: impl Iterator<Item = &'a Receiver>) -> Result<Option<Self>, HostError> {
-        let taps: Vec<Tap> = receivers.map(Receiver::tap).collect();
-        let Some(least) = taps.iter().map(|tap| tap.socket.spec().ring).min() else { return Ok(None) };
-        let mut pace = Self { taps, chunk: (least / 2).max(1), before: 0 };
-        pace.before = pace.ended()?;
-        Ok(Some(pace))
-    }
-
-    /// Frames that may be sent between two waits: half of the smallest ring.
-    pub fn chunk(&self) -> u32 {
-        self.chunk
-    }
-
-    fn ended(&self) -> Result<u64, HostError> {
-        self.taps.iter().map(Tap::ended).sum()
-    }
-
-    fn is_drained(&self) -> Result<bool, HostError> {
-        Ok(self.taps.iter().map(Tap::is_drained).collect::<Result<Vec<_>, _>>()?.into_iter().all(|drained| drained))
-    }
-
-    /// Waits until the receivers have dealt with the frames sent so far, or with all of them that were for them.
-    ///
-    /// # Errors
-    /// Where the kernel refuses to tell of a socket.
-    pub fn wait(&self, sent: u64) -> Result<(), HostError> {
-        let deadline = Instant::now() + Self::MOST;
-        let (mut last, mut changed) = (self.before, Instant::now());
-        loop {
-            let ended = self.ended()?;
-            if ended - self.before.min(ended) >= sent || Instant::now() >= deadline {
-                return Ok(());
-            }
-            if ended != last || !self.is_drained()? {
-                (last, changed) = (ended, Instant::now());
-            } else if changed.elapsed() >= Self::IDLE {
-                return Ok(());
-            }
-            std::thread::yield_now();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn seen(frames: &[Vec<u8>]) -> PortCounters {
         let (mut seen, mut windows) = (PortCounters::default(), vec![FlowWindow::EMPTY; 2]);
-        frames.iter().for_each(|frame| note(&mut seen, &mut windows, 7, frame));
+        for frame in frames {
+            note(&mut seen, &mut windows, 7, frame);
+        }
         seen
     }
 

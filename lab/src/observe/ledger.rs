@@ -26,6 +26,7 @@ use xdplab_wire::records::{PortCounters, WatchKey, event};
 use super::{
     causes::{Explanation, Loss, Target, explain},
     reading::SocketReading,
+    sockets,
 };
 use crate::{
     record::{Dropped, Ledger},
@@ -177,7 +178,7 @@ pub fn settle(seen: &Observation, reasons: &dyn DropReasons) -> Settled {
             ledger.duplicated += received.duplicated;
             ledger.reordered += received.reordered;
             ledger.corrupted += received.corrupted;
-            for (loss, frames) in socket_losses(port, passes) {
+            for (loss, frames) in sockets::losses(&port.counters, &port.sockets, passes) {
                 add(name, false, frames, explain(loss, Some(&port.state), &|_| None));
             }
         }
@@ -233,23 +234,6 @@ fn redirected(seen: &Observation, slot: u32, port: &PortObservation) -> u64 {
         }
         _ => 0,
     }
-}
-
-/// Frames of the lab's that were lost at a port's sockets.
-fn socket_losses(port: &PortObservation, passes: bool) -> impl Iterator<Item = (Loss, u64)> {
-    let SocketReading { received, unclaimed, ring_full, fill_empty, other } = &port.sockets;
-    // The kernel does not tell whose frames it dropped: those of other origin that the program saw and nobody got.
-    let mut foreign = port.counters.foreign.saturating_sub(received.foreign + unclaimed.foreign);
-    let dropped = [(Loss::SocketRing, *ring_full), (Loss::SocketFill, *fill_empty), (Loss::Socket, *other)];
-    let left = if passes { 0 } else { unclaimed.ours + unclaimed.corrupted };
-    dropped
-        .map(|(loss, frames)| {
-            let others = foreign.min(frames);
-            foreign -= others;
-            (loss, frames - others)
-        })
-        .into_iter()
-        .chain([(Loss::NoSocket, left)])
 }
 
 fn verdict(reason: &str) -> Explanation {

@@ -3,3 +3,4 @@
 pub mod causes;
 pub mod ledger;
 pub mod reading;
+mod sockets;

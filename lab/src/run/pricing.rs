@@ -10,7 +10,7 @@ use super::{Case, Progress, RunOptions, amount_and_engine, checks};
 use crate::{
     lab::{Lab, LabError, SourceKey},
     measure::interval,
-    topology::{Amount, Builtin, Engine, PortId, Scenario, Topology},
+    topology::{Amount, Builtin, Engine, PortId, ProgramBody, Scenario, Topology},
     traffic::{
         Stop, frame_spec, live,
         packet::{self, PacketTraffic},
@@ -93,7 +93,11 @@ pub(super) fn run(
         let scenario = &topology.scenarios[case.scenario.0];
         case.cost = interval::cost(std::mem::take(&mut windows[n]));
         case.notes.push(match clock(&topology, scenario) {
-            Clock::Sink(port) => format!("timed by the sink's clock at {}", topology.port_name(port)),
+            Clock::Sink(port) => {
+                let body = topology.program_at(port).map(|(id, _)| topology.body_in(scenario, id));
+                let whose = if body.and_then(ProgramBody::builtin) == Some(Builtin::Xsk) { "receiver" } else { "sink" };
+                format!("timed by the {whose}'s clock at {}", topology.port_name(port))
+            }
             Clock::Source => "timed by the source's clock: no one sink sees every frame".to_owned(),
             Clock::Sender => "timed by the sender's clock: no sink ends the path".to_owned(),
         });

@@ -348,7 +348,7 @@ table! {
         deliver: List<PortText>,
         /// Ports whose program drops every frame that arrives.
         drop: List<PortText>,
-        /// Frames that may be lost, at most; 0 unless given.
+        /// Frames that may be lost, at most; 0 unless given. Above 0, frames are sent whether an `xsk` keeps up or not.
         #[schemars(range(min = 0))]
         lost: i64,
         /// Clones that must be made in all, exactly; not checked unless given.

@@ -76,10 +76,10 @@ impl Checker<'_> {
                 self.report_fit(
                     Diagnostic::error(
                         at.clone(),
-                        format!("queue {queue} can't have a socket: `{name}` has {have}, and they count from 0"),
+                        format!("there is no queue {queue} at `{name}`: it has {have}, counted from 0"),
                     )
                     .label("no such queue")
-                    .help(format!("name queues up to {last}, or set queues = {} for `{name}`", queue + 1)),
+                    .help(format!("name queues up to {last}, or give `{name}` more of them")),
                 );
             }
             if mtu + ETHERNET_HEADER > XSK_FRAME_MOST {
