@@ -101,7 +101,7 @@ fn send(
             let packets =
                 PacketTraffic { from: traffic.from, spec, flows: traffic.flows, first_sequence, marker: true };
             let offered = match engine {
-                Engine::Xsk => xsk::send(lab, &packets, amount, pace, stop, &heard)?,
+                Engine::Xsk => xsk::send(lab, &packets, amount, pace, stop, &heard)?.frames,
                 _ => packet::send(lab, &packets, amount, pace, stop, &heard)?,
             };
             lab.take_sequences((offered / u64::from(traffic.flows)) as u32 + 1);

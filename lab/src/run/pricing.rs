@@ -157,13 +157,18 @@ impl Window {
             dropped = lab.socket_drops_at(port)?;
         }
         let quiet = |_| {};
+        let mut sending = None;
         let started = Instant::now();
         let made = match self.engine {
             Engine::Live { batch } => live::send(lab, &self.key, Amount::Frames(WINDOW), batch, None, stop, &quiet)?,
             Engine::Packet => packet::send(lab, &self.packets, Amount::Frames(PACKET_WINDOW), None, stop, &quiet)?,
-            Engine::Xsk => xsk::send(lab, &self.packets, Amount::Frames(WINDOW), None, stop, &quiet)?,
+            Engine::Xsk => {
+                let sent = xsk::send(lab, &self.packets, Amount::Frames(WINDOW), None, stop, &quiet)?;
+                sending = Some(sent.time);
+                sent.frames
+            }
         };
-        let sender = started.elapsed();
+        let sender = sending.unwrap_or_else(|| started.elapsed());
         Ok(match self.clock {
             Clock::Sink(port) => {
                 let deadline = Instant::now() + ARRIVAL;

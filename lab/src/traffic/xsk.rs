@@ -23,7 +23,16 @@ use crate::{
 /// How long the kernel may take over the frames that are in the ring.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Sends an amount of frames; returns how many the kernel took from the ring and was done with.
+/// What was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sent {
+    /// Frames that the kernel took from the ring and was done with.
+    pub frames: u64,
+    /// From the first of them to the last; opening the socket takes as long as thousands of frames.
+    pub time: Duration,
+}
+
+/// Sends an amount of frames.
 ///
 /// `pace`: who must have dealt with a chunk of frames before the next is sent.
 ///
@@ -36,7 +45,7 @@ pub fn send(
     pace: Option<&Pace>,
     stop: &Stop,
     progress: &(dyn Fn(u64) + Sync),
-) -> Result<u64, LabError> {
+) -> Result<Sent, LabError> {
     let port = lab.topology().port_name(traffic.from);
     let failed = |source: io::Error| LabError::Send { port: port.clone(), source };
     wait_until_running(lab, traffic.from)?;
@@ -49,7 +58,7 @@ pub fn send(
     // The socket stays in the namespace that it was opened in.
     let mut socket = lab.in_node(traffic.from, || XskSender::open(spec))??;
     let chunk = pace.map_or(u64::MAX, |pace| u64::from(pace.chunk()));
-    lab.thread().run(|_| -> Result<u64, LabError> {
+    lab.thread().run(|_| -> Result<Sent, LabError> {
         let _pinned = Pinned::here().map_err(|errno| failed(errno.into()))?;
         let started = Instant::now();
         let mut pushed = 0u64;
@@ -63,7 +72,7 @@ pub fn send(
             if left == 0 || stop.is_asked() {
                 drain(&mut socket).map_err(failed)?;
                 progress(socket.completed());
-                return Ok(socket.completed());
+                return Ok(Sent { frames: socket.completed(), time: started.elapsed() });
             }
             let until_wait = chunk - pushed % chunk;
             let burst = left.min(until_wait).min(BATCH as u64);
