@@ -5,7 +5,7 @@
 # a symbolic link inside fixtures/bpf.
 
 bpf_rustc=${XDPLAB_BPF_RUSTC:-/usr/bin/rustc}
-bpf_programs=(broadcast clones cpumap dispatcher extack flow peek redirect_map sink source traits traits_bench verdict watch)
+bpf_programs=(broadcast clones cpumap dispatcher extack flow peek redirect_map sink source traits traits_bench verdict watch xsk)
 # Objects for the tests alone: what users have, and what can be wrong with it.
 bpf_tests=(kfunc rejected section user)
 

@@ -5,18 +5,22 @@ pub mod inspect;
 mod install;
 mod instance;
 mod network;
+mod pace;
 pub mod persistent;
 mod reading;
+mod receiver;
 mod spare;
 
 use std::path::PathBuf;
 
-use xdplab_wire::records::{PortCounters, SourceState};
+use xdplab_wire::records::{PortCounters, SourceState, WatchKey, event};
 
 pub use error::LabError;
 pub use install::{Installed, Site, Wanted, wanted};
 pub use instance::Instance;
 pub use network::{Network, Place, bridge_netns_name, ifindex, netns_name};
+pub use pace::Pace;
+pub use receiver::Receiver;
 pub use spare::Spare;
 
 use crate::{
@@ -29,7 +33,7 @@ use crate::{
     },
     observe::reading::Reading,
     program::{Source, Watch, WatchSpec, watch::EventSet},
-    topology::{PortId, Scenario, Topology},
+    topology::{Builtin, PortId, Scenario, Topology},
     xdp::XdpMode,
 };
 
@@ -285,18 +289,54 @@ impl Lab {
         &self.network.at(&self.topology, port).netns
     }
 
-    /// What the program at a port counted, where it is one of the lab's.
+    /// What the program at a port counted, where it is one of the lab's, or what its sockets received.
     pub(crate) fn counters_at(&self, port: PortId) -> Result<PortCounters, LabError> {
         match self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port)) {
+            Some(have) if !have.receivers.is_empty() => Ok(reading::received(have, port)),
             Some(have) => Ok(have.program.counters_at(port.0 as u32)?),
             None => Ok(PortCounters::default()),
         }
     }
 
+    /// What the kernel dropped at a port's `AF_XDP` sockets since they were opened, in frames.
+    pub(crate) fn socket_drops_at(&self, port: PortId) -> Result<u64, LabError> {
+        let receivers = self.installed.iter().flat_map(|have| &have.receivers).filter(|receiver| receiver.port == port);
+        receivers.map(|receiver| Ok(receiver.drops()?.total())).sum()
+    }
+
+    /// Whether no frame waits in a socket for its receiver.
+    pub(crate) fn sockets_are_empty(&self) -> Result<bool, LabError> {
+        for receiver in self.installed.iter().flat_map(|have| &have.receivers) {
+            if !receiver.tap().is_drained()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// How a sender of a scenario's frames must wait for those that receive them by `AF_XDP`, or on another CPU; `None`
+    /// where none does.
+    pub(crate) fn pace(&self, scenario: &Scenario) -> Result<Option<Pace>, LabError> {
+        let walk = self.topology.walk(scenario);
+        let receivers = self.installed.iter().flat_map(|have| &have.receivers);
+        let mut queues = Vec::new();
+        for have in self.installed.iter().filter(|have| have.wanted.body.builtin() == Some(Builtin::Cpumap)) {
+            let Some(watch) = &self.watch else { continue };
+            for (port, _) in have.links.iter().filter(|(port, _)| walk.arrivals.contains(port)) {
+                let key = WatchKey { event: event::STACK_RECEIVE, slot: port.0 as u32, code: 0, other: 0 };
+                queues.push((have.wanted.body.options.queue, watch.counter(key)?));
+            }
+        }
+        Pace::of(receivers.filter(|receiver| walk.arrivals.contains(&receiver.port)), queues)
+    }
+
     /// Sets the counters of the program at a port to zero.
     pub(crate) fn reset_counters_at(&self, port: PortId) -> Result<(), LabError> {
         match self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port)) {
-            Some(have) => Ok(have.program.reset_counters_at(port.0 as u32)?),
+            Some(have) => {
+                have.receivers.iter().filter(|receiver| receiver.port == port).for_each(Receiver::reset);
+                Ok(have.program.reset_counters_at(port.0 as u32)?)
+            }
             None => Ok(()),
         }
     }

@@ -56,6 +56,7 @@ cases! {
     addresses_and_macs_are_checked: "addresses",
     links_are_checked: "links",
     programs_are_checked: "programs",
+    af_xdp_sockets_are_checked: "xsk",
     targets_and_clones_are_checked: "targets",
     numbers_that_mean_nothing_are_refused: "numbers",
     an_expectation_that_can_not_hold_is_refused: "expectations",
@@ -81,7 +82,7 @@ fn the_ten_errors_are_ten() {
 #[test]
 fn every_topology_that_ships_passes_its_checks_without_a_warning() {
     let files = files("topologies");
-    assert_eq!(files.len(), 7);
+    assert_eq!(files.len(), 8);
     for file in files {
         let topology = load(&file).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(Some(topology.name.as_str()), file.file_stem().unwrap().to_str());

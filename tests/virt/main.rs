@@ -8,3 +8,4 @@ mod ledger;
 mod profile;
 mod program;
 mod shipped;
+mod xsk;

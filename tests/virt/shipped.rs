@@ -68,3 +68,8 @@ async fn an_async_test_may_use_a_lab_too(lab: &Lab) {
     tokio::task::yield_now().await;
     assert_eq!(lab.installed().len(), lab.topology().programs.len());
 }
+
+#[xdplab::test(topology = "topologies/xsk-veth.toml")]
+fn xsk_veth(lab: &mut Lab) {
+    insta::assert_snapshot!(all(lab));
+}

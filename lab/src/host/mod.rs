@@ -13,6 +13,7 @@
 //! | `perf` | samples of a CPU |
 //! | `exec` | entering a node for good |
 //! | `ability` | what this host can do |
+//! | `xsk` | `AF_XDP` sockets |
 
 #![expect(unsafe_code, reason = "system calls that no safe wrapper covers stand here, each behind a safe type")]
 
@@ -29,6 +30,7 @@ pub mod paths;
 pub mod perf;
 pub mod sysctl;
 pub mod thread;
+pub mod xsk;
 
 pub use error::HostError;
 pub(crate) use error::describe;

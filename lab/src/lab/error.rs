@@ -44,6 +44,15 @@ pub enum LabError {
         /// Why.
         source: std::io::Error,
     },
+    /// A lab that stays has no process that could receive.
+    #[error(
+        "program \"{program}\" is the built-in xsk, whose sockets end with the process that receives from them: \
+         use `xdplab run`, or give `up` another program there"
+    )]
+    NoReceiver {
+        /// The program's name in the file.
+        program: String,
+    },
     /// No lab of that name is up.
     #[error("no lab \"{lab}\" is up: `xdplab ls` shows those that are")]
     NotUp {
@@ -105,6 +114,7 @@ impl LabError {
             Self::Frame(_)
             | Self::NotUp { .. }
             | Self::NoNode { .. }
+            | Self::NoReceiver { .. }
             | Self::NoScenario { .. }
             | Self::NamespaceTaken { .. } => true,
             Self::Host(error) => matches!(error, HostError::NoFeature { .. }),

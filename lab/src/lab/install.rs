@@ -8,13 +8,22 @@ use std::path::Path;
 use super::{
     LabError, Spare,
     network::{Network, ifindex},
+    receiver::{Receiver, Telling},
 };
 use crate::{
-    host::{HostError, ethtool::Ethtool, thread::Inside},
+    host::{
+        HostError,
+        ethtool::Ethtool,
+        thread::Inside,
+        xsk::{self, XskReceiver, XskSpec},
+    },
     program::{LoadContext, XdpLink, XdpProgram, load, load_trivial},
     topology::{Builtin, PortId, ProgramBody, ProgramId, Scenario, Topology},
     xdp::XdpMode,
 };
+
+/// Bytes of an Ethernet header.
+const ETHERNET: u32 = 14;
 
 /// One program as a scenario wants it.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +47,8 @@ pub struct Installed {
     pub wanted: Wanted,
     /// Its links, by port. Before the program: a link is dropped first.
     pub links: Vec<(PortId, XdpLink)>,
+    /// What receives from the sockets of a built-in `xsk`.
+    pub receivers: Vec<Receiver>,
     /// The loaded program.
     pub program: XdpProgram,
     /// Copies that hold entries of the kernel's dispatcher meanwhile, on ports of their own.
@@ -143,7 +154,12 @@ pub(super) fn install(
 impl Installed {
     /// Whether another program can be put into its links: attached at the same ports in the same way.
     fn can_become(&self, wanted: &Wanted) -> bool {
-        self.wanted.program == wanted.program && self.wanted.mode == wanted.mode
+        // Sockets are opened before their program is attached.
+        let has_sockets = |wanted: &Wanted| wanted.body.builtin() == Some(Builtin::Xsk);
+        self.wanted.program == wanted.program
+            && self.wanted.mode == wanted.mode
+            && !has_sockets(wanted)
+            && !has_sockets(&self.wanted)
     }
 }
 
@@ -157,7 +173,7 @@ fn swap(inside: &Inside, site: Site<'_>, old: Installed, wanted: Wanted) -> Resu
     let Installed { links, program: before, copies, .. } = old;
     drop((copies, before));
     let copies = copies_for(inside, &wanted)?;
-    Ok(Installed { wanted, links, program, copies })
+    Ok(Installed { wanted, links, receivers: Vec::new(), program, copies })
 }
 
 /// Copies that hold entries of the kernel's dispatcher. Their number matters to what a run costs, not to where frames go.
@@ -178,6 +194,7 @@ fn prepare(inside: &Inside, site: Site<'_>, wanted: &Wanted) -> Result<XdpProgra
             instance: site.instance,
             slots: topology.ports.len() as u32,
             flows: wanted.flows,
+            queues: queues(topology, &spec.attach),
             counting: wanted.counting,
             pin_dir: site.pin_dir,
             log_dir: site.log_dir,
@@ -196,7 +213,8 @@ fn prepare(inside: &Inside, site: Site<'_>, wanted: &Wanted) -> Result<XdpProgra
 fn attach(inside: &Inside, site: Site<'_>, wanted: Wanted) -> Result<Installed, LabError> {
     let Site { topology, network, .. } = site;
     let spec = topology.program(wanted.program);
-    let program = prepare(inside, site, &wanted)?;
+    let mut program = prepare(inside, site, &wanted)?;
+    let receivers = open_sockets(inside, site, &wanted, &spec.attach, &mut program)?;
     let mut links = Vec::with_capacity(spec.attach.len());
     for port in &spec.attach {
         let place = network.at(topology, *port);
@@ -215,7 +233,48 @@ fn attach(inside: &Inside, site: Site<'_>, wanted: Wanted) -> Result<Installed, 
         links.push((*port, link));
     }
     let copies = copies_for(inside, &wanted)?;
-    Ok(Installed { wanted, links, program, copies })
+    Ok(Installed { wanted, links, receivers, program, copies })
+}
+
+/// Most receive queues of some ports.
+fn queues(topology: &Topology, ports: &[PortId]) -> u32 {
+    ports.iter().map(|port| topology.ports[port.0].queues).max().unwrap_or(1)
+}
+
+/// Opens the sockets of a built-in `xsk`, one a queue of each port, and starts to receive from them.
+fn open_sockets(
+    inside: &Inside,
+    site: Site<'_>,
+    wanted: &Wanted,
+    attach: &[PortId],
+    program: &mut XdpProgram,
+) -> Result<Vec<Receiver>, LabError> {
+    let Site { topology, network, instance, .. } = site;
+    let mut receivers = Vec::new();
+    if wanted.body.builtin() != Some(Builtin::Xsk) {
+        return Ok(receivers);
+    }
+    let options = &wanted.body.options.xsk;
+    let most = queues(topology, attach);
+    let telling = Telling { instance, flows: wanted.flows, counting: wanted.counting };
+    for port in attach {
+        let spec = &topology.ports[port.0];
+        let queues = options.queues.clone().unwrap_or_else(|| (0..spec.queues).collect());
+        for queue in queues {
+            let socket = XskSpec {
+                ifindex: ifindex(*port),
+                queue,
+                ring: options.ring.unwrap_or(xsk::RING),
+                frame_bytes: spec.mtu + ETHERNET,
+            };
+            let netns = &network.at(topology, *port).netns;
+            let socket = inside.enter(netns, || XskReceiver::open(socket))??;
+            let receiver = Receiver::start(*port, socket, telling, receivers.len())?;
+            program.set_socket(port.0 as u32, most, queue, &receiver)?;
+            receivers.push(receiver);
+        }
+    }
+    Ok(receivers)
 }
 
 /// A generic program sees redirected frames only where its port polls, which takes GRO; a native one polls itself.

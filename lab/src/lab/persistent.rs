@@ -29,7 +29,7 @@ use crate::{
     },
     record::LinkRecord,
     run::{Progress, links},
-    topology::{NodeId, ProgramSource, Topology},
+    topology::{Builtin, NodeId, ProgramSource, Topology},
     xdp::XdpMode,
 };
 
@@ -136,6 +136,9 @@ pub fn state(lab: &str) -> Result<LabState, LabError> {
 /// Where a lab of that name is up already, the host refuses, or a program can't be loaded or attached. What was made
 /// until then is taken back.
 pub fn up(topology: &Topology, progress: &dyn Progress) -> Result<LabState, LabError> {
+    if let Some(program) = topology.programs.iter().find(|p| p.body.builtin() == Some(Builtin::Xsk)) {
+        return Err(LabError::NoReceiver { program: program.name.clone() });
+    }
     let _shared = HostLock::shared(&mut |holder| progress.waiting(holder))?;
     let instance = Instance::persistent(&topology.name);
     let journal = Journal::create(&instance.to_string(), &instance.to_string(), Kind::Persistent)?;

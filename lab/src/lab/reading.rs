@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
-use xdplab_wire::records::{DeviceKey, SLOT_SOURCE};
+use xdplab_wire::records::{DeviceKey, PortCounters, SLOT_SOURCE};
 
 use super::{
     Installed, LabError,
     network::{LOOPBACK, Network, ifindex},
+    receiver::Receiver,
 };
 use crate::{
-    host::{HostError, ethtool::Ethtool, netlink::LinkInfo, thread::Inside},
-    observe::reading::{PortReading, Reading},
+    host::{HostError, ethtool::Ethtool, netlink::LinkInfo, thread::Inside, xsk::XskDrops},
+    observe::reading::{PortReading, Reading, SocketReading},
     program::Watch,
     topology::{PortId, Topology},
     xdp::XdpMode,
@@ -44,6 +45,21 @@ pub(super) fn read(
                 ports[port.0].counters = counters[port.0];
             }
         }
+        if !have.receivers.is_empty() {
+            let unclaimed = have.program.unclaimed()?;
+            for (port, _) in &have.links {
+                let sockets = have.receivers.iter().filter(|receiver| receiver.port == *port);
+                let drops = sockets.map(Receiver::drops).collect::<Result<Vec<_>, _>>()?;
+                let drops = drops.iter().fold(XskDrops::default(), |sum, drops| sum.plus(drops));
+                ports[port.0].sockets = SocketReading {
+                    received: received(have, *port),
+                    unclaimed: unclaimed[port.0],
+                    ring_full: drops.ring_full,
+                    fill_empty: drops.fill_empty,
+                    other: drops.other,
+                };
+            }
+        }
         if have.wanted.body.egress.as_deref() == Some("drop") {
             for (port, seen) in ports.iter_mut().zip(have.program.egress_counters()?) {
                 port.egress_dropped += seen.ours + seen.corrupted;
@@ -58,6 +74,12 @@ pub(super) fn read(
     read_drivers(inside, topology, network, installed, &mut ports)?;
     let events = watch.map_or_else(|| Ok(BTreeMap::new()), Watch::read)?;
     Ok(Reading { ports, events })
+}
+
+/// What a port's sockets received, in place of what a program would have counted.
+pub(super) fn received(have: &Installed, port: PortId) -> PortCounters {
+    let sockets = have.receivers.iter().filter(|receiver| receiver.port == port);
+    sockets.fold(PortCounters::default(), |sum, receiver| sum.plus(&receiver.counters()))
 }
 
 /// The devices of all ports as they are now, by slot. One that is gone is as if it were down and had done nothing.

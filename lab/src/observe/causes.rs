@@ -22,6 +22,14 @@ pub enum Loss {
     Cpumap,
     /// A broadcast found no target that could take the frame.
     NoTarget,
+    /// The receive ring of an `AF_XDP` socket was full.
+    SocketRing,
+    /// The fill ring of an `AF_XDP` socket was empty.
+    SocketFill,
+    /// An `AF_XDP` socket dropped the frame for another reason.
+    Socket,
+    /// The frame's queue has no `AF_XDP` socket.
+    NoSocket,
 }
 
 /// What the lab knows of the port that the frames were sent to.
@@ -131,6 +139,7 @@ pub fn explain(loss: Loss, target: Option<&Target>, reason_name: &dyn Fn(u32) ->
             Some("the other CPU did not keep up, and its queue had no room left".to_owned()),
             Some("send slower, or give the queue more room: options.queue (at most 16384)".to_owned()),
         ),
+        Loss::SocketRing | Loss::SocketFill | Loss::Socket | Loss::NoSocket => socket(loss, port),
         Loss::NoTarget => (
             "broadcast: no target".to_owned(),
             Some("no port of the map could take the frame: down, too small an MTU, or no ndo_xdp_xmit".to_owned()),
@@ -138,6 +147,33 @@ pub fn explain(loss: Loss, target: Option<&Target>, reason_name: &dyn Fn(u32) ->
         ),
     };
     Explanation { reason, cause, fix }
+}
+
+/// Explains a loss at the `AF_XDP` sockets of a port.
+fn socket(loss: Loss, port: &str) -> (String, Option<String>, Option<String>) {
+    let (reason, cause, fix) = match loss {
+        Loss::SocketRing => (
+            "xsk: rx ring full",
+            format!("frames came to {port} faster than they were taken from its AF_XDP socket"),
+            "send more slowly, give the receiver a CPU of its own, or raise options.ring",
+        ),
+        Loss::SocketFill => (
+            "xsk: fill ring empty",
+            format!("the receiver at {port} had given the kernel no memory for the frame"),
+            "send more slowly, give the receiver a CPU of its own, or raise options.ring",
+        ),
+        Loss::NoSocket => (
+            "xsk: no socket",
+            format!("the frame came to {port} by a queue that has no AF_XDP socket"),
+            "name the queue in options.queues, or set options.fallback = \"pass\"",
+        ),
+        _ => (
+            "xsk: dropped",
+            format!("the AF_XDP socket of {port} could not take the frame, which is larger than the memory of one"),
+            "lower the MTU of the port and of its peer, or send smaller frames",
+        ),
+    };
+    (reason.to_owned(), Some(cause), Some(fix.to_owned()))
 }
 
 type CauseAndFix = (Option<String>, Option<String>);
@@ -232,6 +268,10 @@ mod tests {
             (Loss::Freed(2), target(true, false, true)),
             (Loss::Freed(2), target(true, true, true)),
             (Loss::NoTarget, target(true, true, true)),
+            (Loss::SocketRing, target(true, true, true)),
+            (Loss::SocketFill, target(true, true, true)),
+            (Loss::Socket, target(true, true, true)),
+            (Loss::NoSocket, target(true, true, true)),
         ];
         let text: Vec<String> = rows
             .iter()

@@ -6,6 +6,9 @@
 //! | end | counted by |
 //! |---|---|
 //! | sink, `drop`, `pass` of the lab | the program itself, frames with a sound marker |
+//! | `AF_XDP` socket of the lab | its receiver, frames with a sound marker |
+//! | drop at a socket | `XDP_STATISTICS`, less frames of other origin; not again as `xdp_redirect_err` |
+//! | queue without a socket | the program itself |
 //! | drop by a user's program, native | the driver's `xdp_drops`, less exceptions (the driver counts those as drops) |
 //! | drop by a user's program, generic | `kfree_skb` with reason `XDP` or none, less redirect errors and exceptions |
 //! | pass by a user's program; a port with no program | `netif_receive_skb` of marked frames |
@@ -21,7 +24,11 @@ use std::collections::BTreeMap;
 
 use xdplab_wire::records::{PortCounters, WatchKey, event};
 
-use super::causes::{Explanation, Loss, Target, explain};
+use super::{
+    causes::{Explanation, Loss, Target, explain},
+    reading::SocketReading,
+    sockets,
+};
 use crate::{
     record::{Dropped, Ledger},
     xdp::XdpMode,
@@ -36,6 +43,11 @@ pub enum Role {
     Drop,
     /// The lab's `pass`.
     Pass,
+    /// The lab's `xsk`; `passes`: a frame of a queue without a socket goes to the stack, else it is dropped.
+    Xsk {
+        /// Whether it goes to the stack.
+        passes: bool,
+    },
     /// A program of the lab that sends frames on: `tx`, `redirect_map`, `broadcast`. Not an end.
     Forward,
     /// A user's program.
@@ -53,6 +65,8 @@ pub struct PortObservation {
     pub role: Role,
     /// What the lab's program there counted.
     pub counters: PortCounters,
+    /// What its `AF_XDP` sockets did.
+    pub sockets: SocketReading,
     /// Frames that the driver's `xdp_drops` counted.
     pub driver_drops: u64,
     /// Frames that a native program saw, by the driver's count.
@@ -152,7 +166,7 @@ pub fn settle(seen: &Observation, reasons: &dyn DropReasons) -> Settled {
         let name = &port.state.port;
         let end = end_of(seen, slot, port, reasons);
         ledger.foreign += port.counters.foreign + end.foreign;
-        if end.delivered > 0 || port.role == Role::Sink {
+        if end.delivered > 0 || matches!(port.role, Role::Sink | Role::Xsk { .. }) {
             ledger.delivered.insert(name.clone(), end.delivered);
         }
         if port.role == Role::Sink {
@@ -161,6 +175,15 @@ pub fn settle(seen: &Observation, reasons: &dyn DropReasons) -> Settled {
         }
         if matches!(port.role, Role::Sink | Role::Drop | Role::Pass) {
             ledger.corrupted += port.counters.corrupted;
+        }
+        if let Role::Xsk { passes } = port.role {
+            let received = &port.sockets.received;
+            ledger.duplicated += received.duplicated;
+            ledger.reordered += received.reordered;
+            ledger.corrupted += received.corrupted;
+            for (loss, frames) in sockets::losses(&port.counters, &port.sockets, passes) {
+                add(name, false, frames, explain(loss, Some(&port.state), &|_| None));
+            }
         }
         add(name, true, end.dropped, verdict("verdict"));
         add(name, true, port.egress_dropped, verdict("egress verdict"));
@@ -235,6 +258,11 @@ fn end_of(seen: &Observation, slot: u32, port: &PortObservation, reasons: &dyn D
     match port.role {
         Role::Sink | Role::Pass => End { delivered: own, ..none },
         Role::Drop => End { dropped: own, ..none },
+        Role::Xsk { passes } => {
+            let SocketReading { received, unclaimed, .. } = &port.sockets;
+            let left = if passes { unclaimed.ours + unclaimed.corrupted } else { 0 };
+            End { delivered: received.ours + received.corrupted + left, ..none }
+        }
         Role::Forward => none,
         Role::Stack | Role::OtherCpu => End { delivered: received, ..none },
         Role::User(XdpMode::Native) => {
@@ -277,6 +305,11 @@ fn losses<'a>(
         match key.event {
             event::REDIRECT_ERR => {
                 let program = seen.ports.get(slot as usize);
+                // A socket counts what it drops itself; anything else went wrong before.
+                let by_socket = matches!(-key.code, libc::ENOBUFS | libc::ENOMEM | libc::ENOSPC);
+                if by_socket && program.is_some_and(|port| matches!(port.role, Role::Xsk { .. })) {
+                    return None;
+                }
                 // The source's map has one target: the port that it sends from.
                 let target = program
                     .map_or(Some(seen.from), |p| p.targets.get(key.other as usize).or(p.targets.first()).copied());

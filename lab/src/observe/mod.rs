@@ -4,3 +4,4 @@ pub mod causes;
 pub mod ledger;
 pub mod profile;
 pub mod reading;
+mod sockets;

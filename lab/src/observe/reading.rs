@@ -11,6 +11,8 @@ use xdplab_wire::records::{PortCounters, WatchKey};
 pub struct PortReading {
     /// What the lab's program there counted.
     pub counters: PortCounters,
+    /// What the port's `AF_XDP` sockets did.
+    pub sockets: SocketReading,
     /// Frames that an egress program of the lab dropped here.
     pub egress_dropped: u64,
     /// The driver's count of frames that its native program saw.
@@ -25,21 +27,52 @@ pub struct PortReading {
     pub tx_dropped: u64,
 }
 
+/// What became of the frames that a built-in `xsk` saw at one port.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SocketReading {
+    /// Frames taken from the sockets.
+    pub received: PortCounters,
+    /// Frames of queues without a socket.
+    pub unclaimed: PortCounters,
+    /// Frames that the kernel dropped since a receive ring was full, whosever they were.
+    pub ring_full: u64,
+    /// Frames that it dropped since a fill ring was empty, whosever they were.
+    pub fill_empty: u64,
+    /// Frames that it dropped at the sockets for any other reason.
+    pub other: u64,
+}
+
+/// The counts of a program that were added; its stamps as they are.
+fn counted(now: &PortCounters, then: &PortCounters) -> PortCounters {
+    PortCounters {
+        ours: less(now.ours, then.ours),
+        corrupted: less(now.corrupted, then.corrupted),
+        foreign: less(now.foreign, then.foreign),
+        duplicated: less(now.duplicated, then.duplicated),
+        reordered: less(now.reordered, then.reordered),
+        first: now.first,
+        last: now.last,
+    }
+}
+
+/// What was added to a counter. One that was started anew in between counts from zero.
+fn less(now: u64, then: u64) -> u64 {
+    if now >= then { now - then } else { now }
+}
+
 impl PortReading {
     /// What was added since an earlier reading. A counter that was started anew in between counts from zero.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let less = |now: u64, then: u64| if now >= then { now - then } else { now };
-        let (now, then) = (&self.counters, &earlier.counters);
+        let (now, then) = (&self.sockets, &earlier.sockets);
         Self {
-            counters: PortCounters {
-                ours: less(now.ours, then.ours),
-                corrupted: less(now.corrupted, then.corrupted),
-                foreign: less(now.foreign, then.foreign),
-                duplicated: less(now.duplicated, then.duplicated),
-                reordered: less(now.reordered, then.reordered),
-                first: now.first,
-                last: now.last,
+            counters: counted(&self.counters, &earlier.counters),
+            sockets: SocketReading {
+                received: counted(&now.received, &then.received),
+                unclaimed: counted(&now.unclaimed, &then.unclaimed),
+                ring_full: less(now.ring_full, then.ring_full),
+                fill_empty: less(now.fill_empty, then.fill_empty),
+                other: less(now.other, then.other),
             },
             egress_dropped: less(self.egress_dropped, earlier.egress_dropped),
             driver_packets: less(self.driver_packets, earlier.driver_packets),

@@ -3,7 +3,7 @@
 use xdplab_wire::flow;
 
 use super::{LoadContext, ProgramError, object};
-use crate::topology::{Builtin, Datum, DevMapKind, FlowMap, Lookup, MapContents, ProgramBody, Touch};
+use crate::topology::{Builtin, Datum, DevMapKind, Fallback, FlowMap, Lookup, MapContents, ProgramBody, Touch};
 
 /// The objects, as `ci/build-programs` builds them.
 pub(super) mod objects {
@@ -27,6 +27,7 @@ pub(super) mod objects {
     object!(TRAITS_BENCH, "traits_bench.o");
     object!(VERDICT, "verdict.o");
     object!(WATCH, "watch.o");
+    object!(XSK, "xsk.o");
 }
 
 /// A built-in, ready to be loaded.
@@ -141,6 +142,7 @@ pub(super) fn prepare(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>
         Builtin::Cpumap => cpumap(body, cx),
         Builtin::Flow => flow_lookup(body, cx)?,
         Builtin::Traits => traits(body),
+        Builtin::Xsk => xsk(body, cx),
     };
     if draft.object != objects::DISPATCHER {
         draft.globals.push(("INSTANCE", cx.instance.to_ne_bytes().to_vec()));
@@ -289,6 +291,17 @@ fn flow_lookup(body: &ProgramBody, cx: &LoadContext<'_>) -> Result<Draft, Progra
     }
     draft.targets = Some("tx_ports").filter(|_| targets > 0);
     Ok(draft)
+}
+
+fn xsk(body: &ProgramBody, cx: &LoadContext<'_>) -> Draft {
+    let mut draft = Draft::new(objects::XSK, "xdp_xsk");
+    let queues = cx.queues.max(1);
+    // XDP_PASS and XDP_DROP.
+    let fallback: u32 = if body.options.xsk.fallback == Fallback::Pass { 2 } else { 1 };
+    draft.globals.extend([("QUEUES", queues.to_ne_bytes().to_vec()), ("FALLBACK", fallback.to_ne_bytes().to_vec())]);
+    let slots = cx.slots.max(1);
+    draft.max_entries.extend([("unclaimed", slots), ("xsks", slots.saturating_mul(queues))]);
+    draft
 }
 
 /// `traits`: so many values under keys that are spread over the 64, all of one length.

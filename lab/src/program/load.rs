@@ -30,6 +30,8 @@ pub struct LoadContext<'a> {
     pub slots: u32,
     /// Number of flows that a sink can tell apart.
     pub flows: u32,
+    /// Most receive queues of a port that it is attached to.
+    pub queues: u32,
     /// Whether it counts marked frames, or is bare.
     pub counting: bool,
     /// Where maps that an object pins by name go; `None`: such an object is refused by the kernel.

@@ -47,5 +47,5 @@ pub use source::{Source, SourceSpec};
 pub use traits::{Traits, TraitsProgram, TraitsSpec, TraitsTarget};
 pub use traits_bench::{TraitsBench, TraitsWork};
 pub use trivial::{Reference, load_trivial};
-pub use watch::{Watch, WatchSpec};
+pub use watch::{Watch, WatchCounter, WatchSpec};
 pub use xdp::{XdpLink, XdpProgram, pinned_counters};

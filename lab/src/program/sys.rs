@@ -97,6 +97,21 @@ pub(super) fn map_lookup(map: impl AsFd, key: u32, value: &mut [u64]) -> io::Res
     bpf(MAP_LOOKUP_ELEM, &mut attributes).map(drop)
 }
 
+/// The same for a key of several words; an entry that is not there reads as zero.
+pub(super) fn map_lookup_words(map: impl AsFd, key: &[u32], value: &mut [u64]) -> io::Result<()> {
+    let mut attributes = Attributes::default();
+    attributes[0] = map.as_fd().as_raw_fd() as u32;
+    pointer(&mut attributes, 2, key.as_ptr().cast());
+    pointer(&mut attributes, 4, value.as_mut_ptr().cast());
+    match bpf(MAP_LOOKUP_ELEM, &mut attributes) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {
+            value.fill(0);
+            Ok(())
+        }
+        outcome => outcome.map(drop),
+    }
+}
+
 /// Writes 64-bit words into an array's entry; the same rules as for [`map_lookup`].
 pub(super) fn map_write(map: impl AsFd, key: u32, value: &[u64]) -> io::Result<()> {
     let mut attributes = Attributes::default();

@@ -1,10 +1,14 @@
 //! The observer's programs: tracepoints that tell of frames redirected, dropped and freed.
 
-use std::{collections::BTreeMap, io};
+use std::{
+    collections::BTreeMap,
+    io,
+    os::fd::{AsFd as _, OwnedFd},
+};
 
 use aya::{
     Btf, Ebpf,
-    maps::{HashMap, PerCpuHashMap},
+    maps::{HashMap, Map, PerCpuHashMap},
     programs::Program,
 };
 use xdplab_wire::records::{DeviceKey, WatchKey};
@@ -14,6 +18,7 @@ use super::{
     builtin::{objects, with_globals},
     kernel::KernelReasons,
     load::{load_own, rejected},
+    sys,
 };
 
 /// Which events are watched.
@@ -150,6 +155,43 @@ impl Watch {
             counts.insert(WatchKey { event, slot, code: code as i32, other }, cpus.iter().sum());
         }
         Ok(counts)
+    }
+}
+
+/// One count of an observer, to be read while it is at work elsewhere.
+#[derive(Debug)]
+pub struct WatchCounter {
+    events: OwnedFd,
+    key: WatchKey,
+}
+
+impl WatchCounter {
+    /// The count until now.
+    ///
+    /// # Errors
+    /// Where the map can't be read.
+    pub fn read(&self) -> Result<u64, ProgramError> {
+        let failed = |source: io::Error| ProgramError::system("read the observer's counts", source);
+        let cpus = aya::util::nr_cpus().map_err(|(_, source)| failed(source))?;
+        let mut values = vec![0; cpus];
+        let WatchKey { event, slot, code, other } = self.key;
+        sys::map_lookup_words(&self.events, &[event, slot, code as u32, other], &mut values).map_err(failed)?;
+        Ok(values.iter().sum())
+    }
+}
+
+impl Watch {
+    /// One of the counts by itself.
+    ///
+    /// # Errors
+    /// Where no descriptor is left.
+    pub fn counter(&self, key: WatchKey) -> Result<WatchCounter, ProgramError> {
+        let failed = |source: io::Error| ProgramError::system("share the observer's counts", source);
+        let Some(Map::PerCpuHashMap(data)) = self.ebpf.map("events") else {
+            return Err(failed(io::ErrorKind::NotFound.into()));
+        };
+        let events = data.fd().as_fd().try_clone_to_owned().map_err(failed)?;
+        Ok(WatchCounter { events, key })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd},
+    os::fd::{AsFd as _, AsRawFd, OwnedFd, RawFd},
     path::Path,
     time::Duration,
 };
@@ -11,7 +11,7 @@ use aya::{
     Ebpf,
     maps::{
         Map, MapData,
-        xdp::{CpuMap, DevMap, DevMapHash},
+        xdp::{CpuMap, DevMap, DevMapHash, XskMap},
     },
     programs::{Program, ProgramFd, TestRun as _, TestRunAttrs, TestRunOptions, Xdp},
 };
@@ -256,6 +256,41 @@ impl XdpProgram {
         let zeroes = vec![0; PortCounters::WORDS * possible_cpus()?];
         sys::map_write(self.map_data("ports")?.fd(), slot, &zeroes)
             .map_err(|source| ProgramError::system("reset a program's counters", source))
+    }
+
+    /// Gives the frames of a slot's receive queue to an `AF_XDP` socket, which must be bound to it. `queues`: what the
+    /// program was loaded with.
+    ///
+    /// # Errors
+    /// Where the program is not the built-in `xsk`, or has no such slot or queue.
+    pub fn set_socket(
+        &mut self,
+        slot: u32,
+        queues: u32,
+        queue: u32,
+        socket: &impl AsRawFd,
+    ) -> Result<(), ProgramError> {
+        let failed = |error: &dyn std::error::Error| {
+            ProgramError::system(
+                format!("put the socket of slot {slot}, queue {queue}, into the map xsks"),
+                io::Error::other(describe(error)),
+            )
+        };
+        let map = self.parts.ebpf.map_mut("xsks").ok_or_else(|| ProgramError::NoMap {
+            object: self.parts.object.clone(),
+            map: "xsks".to_owned(),
+            present: "others".to_owned(),
+        })?;
+        let mut sockets: XskMap<&mut MapData> = map.try_into().map_err(|error: aya::maps::MapError| failed(&error))?;
+        sockets.set(slot * queues + queue, socket.as_raw_fd(), 0).map_err(|error| failed(&error))
+    }
+
+    /// Frames that the built-in `xsk` saw at queues without a socket, by slot.
+    ///
+    /// # Errors
+    /// Where the map can't be read.
+    pub fn unclaimed(&self) -> Result<Vec<PortCounters>, ProgramError> {
+        counters(self.map_data("unclaimed")?, self.parts.slots)
     }
 
     /// What the built-in egress program counted, by the target's slot.

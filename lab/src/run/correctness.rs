@@ -12,10 +12,11 @@ use crate::{
     },
     program::kernel::KernelReasons,
     record::Check,
-    topology::{Amount, Builtin, Engine, Expect, PortId, ProgramSource, Scenario, ScenarioId},
+    topology::{Amount, Builtin, Engine, Expect, Fallback, PortId, ProgramSource, Scenario, ScenarioId},
     traffic::{
         Stop, frame_spec, live,
         packet::{self, PacketTraffic},
+        xsk,
     },
     xdp::XdpMode,
 };
@@ -75,6 +76,7 @@ pub(crate) fn settle_scenario(
         clones: settled.clones,
     });
     let mut notes = helpers_in_another_mode(lab, mode);
+    notes.extend(sockets(lab));
     if stop.is_asked() {
         notes.push("interrupted: what was sent until then is settled".to_owned());
     }
@@ -106,20 +108,26 @@ fn send(
     };
     let spec = frame_spec(lab.topology(), traffic, &scenario.expect.deliver, lab.instance().number)?;
     let heard = |made: u64| progress.frames(made, of);
+    // Where the file says that frames are lost, they may be sent faster than they are received.
+    let pace = if scenario.expect.lost == 0 { lab.pace(scenario)? } else { None };
+    let pace = pace.as_ref();
     match engine {
         Engine::Live { batch } => {
             let key =
                 SourceKey { from: traffic.from, template: spec.frame(0, 0, 0)?, flows: traffic.flows, marker: true };
             lab.start_source(&key)?;
-            let offered = live::send(lab, &key, amount, batch, stop, &heard)?;
+            let offered = live::send(lab, &key, amount, batch, pace, stop, &heard)?;
             lab.take_sequences((offered / u64::from(traffic.flows)) as u32 + 1);
             Ok(offered)
         }
-        Engine::Packet => {
+        Engine::Packet | Engine::Xsk => {
             let first_sequence = lab.take_sequences(0);
             let packets =
                 PacketTraffic { from: traffic.from, spec, flows: traffic.flows, first_sequence, marker: true };
-            let offered = packet::send(lab, &packets, amount, stop, &heard)?;
+            let offered = match engine {
+                Engine::Xsk => xsk::send(lab, &packets, amount, pace, stop, &heard)?.frames,
+                _ => packet::send(lab, &packets, amount, pace, stop, &heard)?,
+            };
             lab.take_sequences((offered / u64::from(traffic.flows)) as u32 + 1);
             Ok(offered)
         }
@@ -138,15 +146,20 @@ fn come_to_rest(
     let mut changed = Instant::now();
     let mut last = None;
     loop {
+        // Before the counters are read: what a receiver took until now, they have.
+        let taken = lab.sockets_are_empty()?;
         let now = lab.read()?.since(before);
         let seen = observe(lab, scenario, offered, &now)?;
         if settle(&seen, reasons).ledger.is_balanced() {
             return Ok(seen);
         }
-        if last.as_ref() != Some(&now) {
+        if Instant::now() >= deadline {
+            return Ok(seen);
+        }
+        if !taken || last.as_ref() != Some(&now) {
             last = Some(now);
             changed = Instant::now();
-        } else if changed.elapsed() >= AT_REST || Instant::now() >= deadline {
+        } else if changed.elapsed() >= AT_REST {
             return Ok(seen);
         }
         std::thread::sleep(Duration::from_millis(1));
@@ -169,6 +182,7 @@ fn observe(lab: &Lab, scenario: &Scenario, offered: u64, now: &Reading) -> Resul
             PortObservation {
                 role: have.map_or(Role::Stack, role),
                 counters: reading.counters,
+                sockets: reading.sockets,
                 driver_drops: reading.driver_drops,
                 driver_packets: reading.driver_packets,
                 native: have.is_some_and(|have| have.wanted.mode == XdpMode::Native),
@@ -207,10 +221,23 @@ fn role(have: &Installed) -> Role {
         // What becomes of the frames shows on the other CPU.
         Some(_) if have.wanted.body.builtin() == Some(Builtin::Cpumap) => Role::OtherCpu,
         Some(Builtin::Sink) => Role::Sink,
+        Some(Builtin::Xsk) => Role::Xsk { passes: have.wanted.body.options.xsk.fallback == Fallback::Pass },
         Some(Builtin::Drop) => Role::Drop,
         Some(Builtin::Pass) => Role::Pass,
         Some(_) => Role::Forward,
     }
+}
+
+/// How frames get into the sockets of `AF_XDP`, in words.
+fn sockets(lab: &Lab) -> Vec<String> {
+    lab.installed()
+        .iter()
+        .flat_map(|have| &have.receivers)
+        .map(|receiver| {
+            let how = if receiver.zero_copy() { "zero-copy" } else { "copied" };
+            format!("{} queue {}: AF_XDP, {how}", lab.topology().port_name(receiver.port), receiver.queue())
+        })
+        .collect()
 }
 
 /// Sinks that stay native while the programs under test are generic, in words.

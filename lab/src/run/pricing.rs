@@ -10,10 +10,11 @@ use super::{Case, Progress, RunOptions, amount_and_engine, checks};
 use crate::{
     lab::{Lab, LabError, SourceKey},
     measure::interval,
-    topology::{Amount, Builtin, Engine, PortId, ProgramSource, Scenario, Topology},
+    topology::{Amount, Builtin, Engine, PortId, ProgramBody, Scenario, Topology},
     traffic::{
         Stop, frame_spec, live,
         packet::{self, PacketTraffic},
+        xsk::{self, Sent},
     },
 };
 
@@ -33,11 +34,11 @@ const ARRIVAL: Duration = Duration::from_millis(50);
 /// What times a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clock {
-    /// The sink's, at this port.
+    /// The sink's, or the receiver's of its `AF_XDP` socket, at this port.
     Sink(PortId),
     /// The source's own: no sink ends the path, or several share its frames.
     Source,
-    /// The sender's: `AF_PACKET` without a sink.
+    /// The sender's: `AF_PACKET` or `AF_XDP` without a sink.
     Sender,
 }
 
@@ -92,7 +93,11 @@ pub(super) fn run(
         let scenario = &topology.scenarios[case.scenario.0];
         case.cost = interval::cost(std::mem::take(&mut windows[n]));
         case.notes.push(match clock(&topology, scenario) {
-            Clock::Sink(port) => format!("timed by the sink's clock at {}", topology.port_name(port)),
+            Clock::Sink(port) => {
+                let body = topology.program_at(port).map(|(id, _)| topology.body_in(scenario, id));
+                let whose = if body.and_then(ProgramBody::builtin) == Some(Builtin::Xsk) { "receiver" } else { "sink" };
+                format!("timed by the {whose}'s clock at {}", topology.port_name(port))
+            }
             Clock::Source => "timed by the source's clock: no one sink sees every frame".to_owned(),
             Clock::Sender => "timed by the sender's clock: no sink ends the path".to_owned(),
         });
@@ -109,12 +114,13 @@ fn clock(topology: &Topology, scenario: &Scenario) -> Clock {
         let (id, _) = topology.program_at(port)?;
         Some(topology.body_in(scenario, id))
     };
-    let is_sink = |port: &&PortId| body(**port).is_some_and(|b| b.source == ProgramSource::Builtin(Builtin::Sink));
+    let is_sink =
+        |port: &&PortId| body(**port).is_some_and(|b| matches!(b.builtin(), Some(Builtin::Sink | Builtin::Xsk)));
     let bodies = (0..topology.ports.len()).filter_map(|port| body(PortId(port)));
     let each = checks::each_gets_all(&scenario.expect, bodies);
     match scenario.expect.deliver.as_slice() {
         [first, rest @ ..] if is_sink(&first) && (rest.is_empty() || each) => Clock::Sink(*first),
-        _ if scenario.traffic.engine == Engine::Packet => Clock::Sender,
+        _ if matches!(scenario.traffic.engine, Engine::Packet | Engine::Xsk) => Clock::Sender,
         _ => Clock::Source,
     }
 }
@@ -155,32 +161,37 @@ impl Window {
         self
     }
 
-    /// Sends frames as a window has them; returns how many.
-    pub(super) fn send(&self, lab: &mut Lab, amount: Amount, stop: &Stop) -> Result<u64, LabError> {
+    /// Sends frames as a window has them; returns how many, and how long it took.
+    pub(super) fn send(&self, lab: &mut Lab, amount: Amount, stop: &Stop) -> Result<Sent, LabError> {
         let quiet = |_| {};
-        match self.engine {
-            Engine::Live { batch } => {
-                lab.start_source(&self.key)?;
-                live::send(lab, &self.key, amount, batch, stop, &quiet)
-            }
-            Engine::Packet => packet::send(lab, &self.packets, amount, stop, &quiet),
+        if matches!(self.engine, Engine::Live { .. }) {
+            lab.start_source(&self.key)?;
         }
+        let started = Instant::now();
+        let frames = match self.engine {
+            Engine::Live { batch } => live::send(lab, &self.key, amount, batch, None, stop, &quiet)?,
+            Engine::Packet => packet::send(lab, &self.packets, amount, None, stop, &quiet)?,
+            // It knows by itself how long it took, without opening its socket.
+            Engine::Xsk => return xsk::send(lab, &self.packets, amount, None, stop, &quiet),
+        };
+        Ok(Sent { frames, time: started.elapsed() })
     }
 
     /// One window: its nanoseconds a packet, where it could be timed, and the frames that did not arrive.
     pub(crate) fn measure(&self, lab: &mut Lab, stop: &Stop) -> Result<(Option<f64>, u64), LabError> {
+        let mut dropped = 0;
         if let Clock::Sink(port) = self.clock {
             lab.reset_counters_at(port)?;
+            dropped = lab.socket_drops_at(port)?;
         }
         let frames = if self.engine == Engine::Packet { PACKET_WINDOW } else { self.frames };
-        let started = Instant::now();
-        let made = self.send(lab, Amount::Frames(frames), stop)?;
-        let sender = started.elapsed();
+        let Sent { frames: made, time: sender } = self.send(lab, Amount::Frames(frames), stop)?;
         Ok(match self.clock {
             Clock::Sink(port) => {
                 let deadline = Instant::now() + ARRIVAL;
                 let mut seen = lab.counters_at(port)?;
-                while seen.ours < made && Instant::now() < deadline {
+                // What a socket dropped is not waited for.
+                while seen.ours + (lab.socket_drops_at(port)? - dropped) < made && Instant::now() < deadline {
                     std::thread::yield_now();
                     seen = lab.counters_at(port)?;
                 }

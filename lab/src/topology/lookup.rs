@@ -38,6 +38,7 @@ impl super::Builtin {
             Self::Cpumap => "cpumap",
             Self::Flow => "flow",
             Self::Traits => "traits",
+            Self::Xsk => "xsk",
         }
     }
 }

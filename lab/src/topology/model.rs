@@ -196,6 +196,8 @@ pub enum Builtin {
     Flow,
     /// Writes traits in front of the frame, then redirects or passes.
     Traits,
+    /// Redirects to `AF_XDP` sockets, one a receive queue, from which the lab takes the frames: the end of a path.
+    Xsk,
 }
 
 /// Options of the built-in programs.
@@ -219,6 +221,8 @@ pub struct Options {
     pub queue: u32,
     /// Traits only: how many, and how long each is, in bytes.
     pub traits: (u32, u32),
+    /// Xsk only.
+    pub xsk: XskOptions,
 }
 
 impl Default for Options {
@@ -233,6 +237,7 @@ impl Default for Options {
             cpu: None,
             queue: 2048,
             traits: (1, 4),
+            xsk: XskOptions::default(),
         }
     }
 }
@@ -265,6 +270,31 @@ pub enum FlowMap {
     Array,
     /// None: the frame's flow is read, and nothing is looked up.
     None,
+}
+
+/// Largest frame in bytes, without FCS, that an `AF_XDP` socket's memory holds: a page less the kernel's headroom of
+/// 256 bytes.
+pub const XSK_FRAME_MOST: u32 = 4096 - 256;
+
+/// Options of the built-in `xsk`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct XskOptions {
+    /// Descriptors of each socket's receive ring, a power of two; `None`: 2,048.
+    pub ring: Option<u32>,
+    /// The queues that get a socket; `None`: all that the port has.
+    pub queues: Option<Vec<u32>>,
+    /// What becomes of a frame that comes by a queue without one.
+    pub fallback: Fallback,
+}
+
+/// What becomes of a frame that no `AF_XDP` socket takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fallback {
+    /// It is dropped.
+    #[default]
+    Drop,
+    /// It goes to the stack.
+    Pass,
 }
 
 /// What a program does with the frame's bytes before its verdict.
@@ -359,6 +389,8 @@ pub enum Engine {
     },
     /// `AF_PACKET` through pnet.
     Packet,
+    /// `AF_XDP`: an `AF_XDP` socket's transmit ring.
+    Xsk,
 }
 
 /// IP version of the frames.

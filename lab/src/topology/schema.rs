@@ -3,7 +3,7 @@
 //! The JSON Schema is generated from these types, so that a doc comment here is what an editor shows.
 
 use super::{
-    model::{Builtin, DevMapKind, FlowMap, Touch},
+    model::{Builtin, DevMapKind, Fallback, FlowMap, Touch},
     read::{List, Names, RawValue, table, words},
 };
 use crate::xdp::XdpMode;
@@ -32,6 +32,10 @@ pub(crate) const QUEUE_MOST: i64 = 16_384;
 
 /// Most traits that the built-in `traits` writes.
 pub(crate) const TRAITS_MOST: i64 = 8;
+/// Least descriptors of a ring.
+pub(crate) const RING_LEAST: i64 = 8;
+/// Most descriptors of a ring: its memory is twice as many pages at most.
+pub(crate) const RING_MOST: i64 = 32_768;
 
 /// A port, written `node:port`.
 pub(crate) type PortText = String;
@@ -202,8 +206,8 @@ words! {
         "cpumap" => Builtin::Cpumap,
         "flow" => Builtin::Flow,
         "traits" => Builtin::Traits,
+        "xsk" => Builtin::Xsk,
     } later {
-        "xsk" => "use `sink`, or an object of your own with an xskmap",
         "source" => "leave it out: the engine `live` loads it by itself",
         "watch" => "leave it out: every run watches the tracepoints by itself",
     }
@@ -254,6 +258,13 @@ table! {
         /// Length of each trait in bytes: 2, 4 or 8; 4 unless given.
         #[schemars(extend("enum" = [2, 4, 8]))]
         trait_bytes: i64,
+        /// Descriptors of each socket's receive ring of `xsk`, a power of two; 2048 unless given.
+        #[schemars(range(min = RING_LEAST, max = RING_MOST))]
+        ring: i64,
+        /// The receive queues that get a socket of `xsk`; all of the port's unless given.
+        queues: List<i64>,
+        /// What `xsk` does with a frame that comes by a queue without a socket: `drop` unless given.
+        fallback: Fallback,
     }
 }
 
@@ -273,6 +284,14 @@ words! {
         "none" => Touch::None,
         "read" => Touch::Read,
         "swap-macs" => Touch::SwapMacs,
+    } later {}
+}
+
+words! {
+    /// What becomes of a frame that no socket takes.
+    Fallback as "Fallback", "fallback": {
+        "drop" => Fallback::Drop,
+        "pass" => Fallback::Pass,
     } later {}
 }
 
@@ -334,15 +353,17 @@ table! {
 pub(crate) enum EngineWord {
     Live,
     Packet,
+    Xsk,
 }
 
 words! {
-    /// `live`: the rate engine (live frames of BPF_PROG_RUN); `packet`: single frames through AF_PACKET.
+    /// `live`: the rate engine (live frames of BPF_PROG_RUN); `packet`: single frames through AF_PACKET;
+    /// `xsk`: an AF_XDP socket's transmit ring.
     EngineWord as "Engine", "engine": {
         "live" => EngineWord::Live,
         "packet" => EngineWord::Packet,
+        "xsk" => EngineWord::Xsk,
     } later {
-        "xsk" => "use `live`, which is the faster one on veth",
         "pktgen" => "use `live`",
     }
 }
@@ -354,7 +375,7 @@ table! {
         deliver: List<PortText>,
         /// Ports whose program drops every frame that arrives.
         drop: List<PortText>,
-        /// Frames that may be lost, at most; 0 unless given.
+        /// Frames that may be lost, at most; 0 unless given. Above 0, frames are sent whether an `xsk` keeps up or not.
         #[schemars(range(min = 0))]
         lost: i64,
         /// Clones that must be made in all, exactly; not checked unless given.

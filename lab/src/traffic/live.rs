@@ -8,7 +8,7 @@ use nix::errno::Errno;
 
 use super::{Stop, cpu::Pinned};
 use crate::{
-    lab::{Lab, LabError, SourceKey},
+    lab::{Lab, LabError, Pace, SourceKey},
     topology::Amount,
 };
 
@@ -17,7 +17,7 @@ const CHUNK: u32 = 16_384;
 
 /// Sends an amount of frames, `batch` at a time; returns how many the source made.
 ///
-/// `progress` hears of frames made so far.
+/// `pace`: who must have dealt with a chunk of frames before the next is sent. `progress` hears of frames made so far.
 ///
 /// # Errors
 /// Where the kernel refuses the run.
@@ -26,6 +26,7 @@ pub fn send(
     key: &SourceKey,
     amount: Amount,
     batch: u32,
+    pace: Option<&Pace>,
     stop: &Stop,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<u64, LabError> {
@@ -35,6 +36,7 @@ pub fn send(
     let source = source.expect("loaded above");
     let netns = &network.at(topology, key.from).netns;
     let before = source.state()?.offered;
+    let chunk = u64::from(pace.map_or(CHUNK, |pace| pace.chunk().min(CHUNK)));
     let started = Instant::now();
     thread.run(|inside| -> Result<u64, LabError> {
         inside.enter(netns, || -> Result<u64, LabError> {
@@ -43,15 +45,18 @@ pub fn send(
             loop {
                 let made = source.state()?.offered - before;
                 progress(made);
+                if let Some(pace) = pace {
+                    pace.wait(made)?;
+                }
                 let left = match amount {
                     Amount::Frames(frames) => frames.saturating_sub(made),
                     Amount::Duration(time) if started.elapsed() >= time => 0,
-                    Amount::Duration(_) => u64::from(CHUNK),
+                    Amount::Duration(_) => chunk,
                 };
                 if left == 0 || stop.is_asked() {
                     return Ok(made);
                 }
-                match source.run(left.min(u64::from(CHUNK)) as u32, batch) {
+                match source.run(left.min(chunk) as u32, batch) {
                     Ok(()) => {}
                     // A signal ended the call early; what was made until then is counted, the rest is made next.
                     Err(error) if error.raw_os_error() == Some(Errno::EINTR as i32) => {}

@@ -4,6 +4,7 @@ pub mod cpu;
 pub mod frames;
 pub mod live;
 pub mod packet;
+pub mod xsk;
 
 use std::{
     net::IpAddr,

@@ -14,11 +14,11 @@ use xdplab_wire::marker::{self, Marker};
 
 use super::{Stop, cpu::Pinned, frames::FrameSpec};
 use crate::{
-    lab::{Lab, LabError, ifindex},
+    lab::{Lab, LabError, Pace, ifindex},
     topology::{Amount, PortId},
 };
 
-/// What an `AF_PACKET` run sends.
+/// What an `AF_PACKET` or an `AF_XDP` run sends.
 #[derive(Debug, Clone)]
 pub struct PacketTraffic {
     /// The port.
@@ -35,12 +35,15 @@ pub struct PacketTraffic {
 
 /// Sends an amount of frames; returns how many the kernel took.
 ///
+/// `pace`: who must have dealt with a chunk of frames before the next is sent.
+///
 /// # Errors
 /// Where the socket can't be opened, or the kernel refuses a frame.
 pub fn send(
     lab: &Lab,
     traffic: &PacketTraffic,
     amount: Amount,
+    pace: Option<&Pace>,
     stop: &Stop,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<u64, LabError> {
@@ -72,6 +75,9 @@ pub fn send(
                     return Ok(sent);
                 }
             }
+            if let Some(pace) = pace.filter(|pace| sent.is_multiple_of(u64::from(pace.chunk()))) {
+                pace.wait(sent)?;
+            }
             if amount == Amount::Frames(sent) {
                 return Ok(sent);
             }
@@ -94,7 +100,7 @@ pub fn send(
 }
 
 /// A device that has just come up drops what is sent by it until the kernel has given it a queue, in its own time.
-fn wait_until_running(lab: &Lab, port: PortId) -> Result<(), LabError> {
+pub(super) fn wait_until_running(lab: &Lab, port: PortId) -> Result<(), LabError> {
     let deadline = Instant::now() + Duration::from_secs(1);
     while !lab.port_states()?[port.0].running && Instant::now() < deadline {
         std::thread::yield_now();

@@ -91,6 +91,7 @@ pub(super) fn context(slots: u32, flows: u32) -> LoadContext<'static> {
         instance: INSTANCE,
         slots,
         flows,
+        queues: 1,
         counting: true,
         pin_dir: Some(pins()),
         log_dir: None,

@@ -13,6 +13,7 @@ mod scenarios;
 mod targets;
 mod traffic;
 mod values;
+mod xsk;
 
 use std::{
     collections::{HashMap, HashSet},

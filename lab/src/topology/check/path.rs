@@ -162,11 +162,12 @@ impl Checker<'_> {
         let (Some(builtin), Some(acts_as)) = (body.builtin(), body.acts_as()) else { return };
         let help = match (deliver, acts_as) {
             // Which of the six it acts as decides; the last four are not among the answers.
-            (true, Builtin::Sink | Builtin::Pass)
+            (true, Builtin::Sink | Builtin::Pass | Builtin::Xsk)
             | (false, Builtin::Drop)
             | (_, Builtin::Dispatcher | Builtin::Cpumap | Builtin::Flow | Builtin::Traits) => return,
             (true, Builtin::Drop) => format!("expect drop = [\"{name}\"], or use the built-in `sink`"),
             (false, Builtin::Sink) => format!("a sink is where frames arrive: expect deliver = [\"{name}\"]"),
+            (false, Builtin::Xsk) => format!("its sockets are where frames arrive: expect deliver = [\"{name}\"]"),
             (false, Builtin::Pass) => format!("expect deliver = [\"{name}\"], or use the built-in `drop`"),
             (_, Builtin::Tx) => "expect them at the port that they are sent back to".to_owned(),
             (_, Builtin::RedirectMap | Builtin::Broadcast) => "expect them at the port behind its targets".to_owned(),
@@ -176,7 +177,7 @@ impl Checker<'_> {
             Builtin::Pass | Builtin::Cpumap | Builtin::Traits => "passes all that arrives to the stack",
             Builtin::Tx => "sends back all that arrives",
             Builtin::RedirectMap | Builtin::Broadcast => "redirects all that arrives",
-            Builtin::Sink => "takes in all that arrives",
+            Builtin::Sink | Builtin::Xsk => "takes in all that arrives",
         };
         self.report_fit(
             Diagnostic::error(

@@ -189,6 +189,10 @@ impl<'a> Checker<'a> {
             self.check_same_node(*target, at, name, attach);
         }
         let options = self.check_options(keys, builtin);
+        if builtin == Some(Builtin::Xsk) {
+            let at = keys.options.given().and_then(|options| Some(options.value.queues.given()?.span.clone()));
+            self.check_xsk_ports(&options.xsk, &at.unwrap_or_else(|| span.clone()), attach);
+        }
         let egress = self.check_egress(keys, builtin);
         if let Some(builtin) = builtin.filter(|builtin| redirects(*builtin)) {
             self.check_targets(keys, builtin, span, &targets, options.max_entries);
@@ -308,6 +312,9 @@ impl<'a> Checker<'a> {
             ("queue", raw.queue.given().map(|at| at.span.clone()), &[Builtin::Cpumap]),
             ("traits", raw.traits.given().map(|at| at.span.clone()), &[Builtin::Traits]),
             ("trait-bytes", raw.trait_bytes.given().map(|at| at.span.clone()), &[Builtin::Traits]),
+            ("ring", raw.ring.given().map(|at| at.span.clone()), &[Builtin::Xsk]),
+            ("queues", raw.queues.given().map(|at| at.span.clone()), &[Builtin::Xsk]),
+            ("fallback", raw.fallback.given().map(|at| at.span.clone()), &[Builtin::Xsk]),
         ];
         for (key, span, of) in given {
             let (Some(span), Some(builtin)) = (span, builtin) else { continue };
@@ -337,6 +344,7 @@ impl<'a> Checker<'a> {
                 self.in_range(&raw.traits, "a number of traits", 1..=TRAITS_MOST).unwrap_or(1),
                 self.one_of(&raw.trait_bytes, "a trait's length", &[2, 4, 8]).unwrap_or(4),
             ),
+            xsk: self.check_xsk_options(raw),
         }
     }
 

@@ -101,6 +101,9 @@ impl<'a> Checker<'a> {
         };
         let given_lost =
             raw.expect.given().and_then(|expect| expect.value.lost.given()).is_some_and(|lost| lost.value > 0);
+        if sound {
+            self.check_xsk_sender(&scenario, &spans.from);
+        }
         if sound && raw.expect.given().is_some() {
             self.check_path(&scenario, &PathSpans { scenario: &spans, may_lose: given_lost });
         }

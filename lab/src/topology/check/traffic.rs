@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Checker, LIVE_MOST, address::MTU_LEAST_V6};
 use crate::topology::{
     diagnostic::{Diagnostic, Span},
-    model::{Amount, Engine, IpVersion, PortId, Traffic},
+    model::{Amount, Engine, IpVersion, PortId, Traffic, XSK_FRAME_MOST},
     read::At,
     schema::{BATCH_MOST, EngineWord, FLOWS_MOST, FRAME_LEAST, FRAME_MOST, RawTraffic},
 };
@@ -25,9 +25,14 @@ impl Checker<'_> {
         let from = raw.from.given().and_then(|from| self.port(from));
         let engine_word = raw.engine.given().map_or(EngineWord::Live, |engine| engine.value);
         let batch = self.in_range(&raw.batch, "a batch", 1..=BATCH_MOST).unwrap_or(BATCH);
-        if let Some(batch) = raw.batch.given().filter(|_| engine_word == EngineWord::Packet) {
+        let fixed = match engine_word {
+            EngineWord::Live => None,
+            EngineWord::Packet => Some("the engine `packet` sends one frame at a time"),
+            EngineWord::Xsk => Some("the kernel sends 32 frames of the engine `xsk` at a time"),
+        };
+        if let Some((batch, fixed)) = raw.batch.given().zip(fixed) {
             self.report(
-                Diagnostic::error(batch.span.clone(), "the engine `packet` sends one frame at a time")
+                Diagnostic::error(batch.span.clone(), fixed)
                     .label("only for the engine `live`")
                     .help("leave `batch` out, or use engine = \"live\""),
             );
@@ -54,6 +59,7 @@ impl Checker<'_> {
             engine: match engine_word {
                 EngineWord::Live => Engine::Live { batch },
                 EngineWord::Packet => Engine::Packet,
+                EngineWord::Xsk => Engine::Xsk,
             },
             ip,
             flows,
@@ -103,6 +109,20 @@ impl Checker<'_> {
                 diagnostic = diagnostic.related(at, "the MTU");
             }
             self.report(diagnostic);
+            return least;
+        }
+        if engine == EngineWord::Xsk && bytes - 4 > XSK_FRAME_MOST {
+            self.report(
+                Diagnostic::error(
+                    span,
+                    format!(
+                        "a {bytes}-byte frame is {} bytes in memory, and an AF_XDP socket holds up to {XSK_FRAME_MOST}",
+                        bytes - 4
+                    ),
+                )
+                .label("too large for the engine `xsk`")
+                .help(format!("set frame-bytes = {} or less, or use engine = \"packet\"", XSK_FRAME_MOST + 4)),
+            );
             return least;
         }
         if engine == EngineWord::Live && bytes - 4 > LIVE_MOST {
