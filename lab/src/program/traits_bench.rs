@@ -7,7 +7,7 @@ use aya::{
     maps::ProgramArray,
     programs::{TestRun as _, TestRunOptions},
 };
-use xdplab_wire::traits::bench::{ELEMENTS, INNER, Timing};
+use xdplab_wire::traits::bench::{ELEMENTS, INNER, INNER_BYTES, Timing};
 
 use super::{
     ProgramError,
@@ -25,6 +25,8 @@ const FRAME: usize = 64;
 pub enum TraitsWork {
     /// Nothing: what the loop costs.
     Empty,
+    /// Nothing, in the shorter loop of the works that move by bytes.
+    EmptyByBytes,
     /// A get of a key that has a value.
     Get,
     /// A set of a key that has a value, of 8 bytes, to another one.
@@ -55,6 +57,7 @@ impl TraitsWork {
     fn program(self) -> &'static str {
         match self {
             Self::Empty => "bench_empty",
+            Self::EmptyByBytes => "bench_empty_bytes",
             Self::Get => "bench_get",
             Self::Set => "bench_set",
             Self::UpdateByWords => "bench_update_words",
@@ -92,6 +95,7 @@ impl TraitsBench {
         let mut ebpf = load_own(objects::TRAITS_BENCH, &[])?;
         for work in [
             TraitsWork::Empty,
+            TraitsWork::EmptyByBytes,
             TraitsWork::Get,
             TraitsWork::Set,
             TraitsWork::UpdateByWords,
@@ -139,7 +143,13 @@ impl TraitsBench {
                 Ok((timing.ns as f64 / timing.times as f64, Vec::new()))
             }
             _ => {
-                let rounds = u64::from(times.div_ceil(INNER as u32));
+                let inner =
+                    if matches!(work, TraitsWork::EmptyByBytes | TraitsWork::UpdateByBytes | TraitsWork::MoveByBytes) {
+                        INNER_BYTES
+                    } else {
+                        INNER
+                    };
+                let rounds = u64::from(times.div_ceil(inner as u32));
                 let order = Timing { rounds, key: key.into(), length: length as u64, ..Timing::default() };
                 let (timing, after) = self.time(work, metadata, &order, 1)?;
                 Ok((timing.ns as f64 / timing.times as f64, after))

@@ -177,10 +177,10 @@ pub fn set<M: Mover, S: Store>(store: &mut S, key: u8, length: usize, bits: u64)
     let old = header.length(key);
     let end = header.end(key);
     if old == length {
-        return write_value(store, end, length, bits);
+        return write_value(store, end - old, length, bits);
     }
     resize::<M, S>(store, header, key, old, length)?;
-    write_value(store, end - old + length, length, bits)
+    write_value(store, end - old, length, bits)
 }
 
 /// Takes a key's value away. The metadata stays as long as it is.
@@ -222,14 +222,16 @@ fn read<S: Store>(store: &S, key: u8) -> Result<Header, Error> {
     Header::read(store)
 }
 
-/// Writes a value that ends at an offset, by a whole word that ends there: no branch over its length.
+/// Writes a value. A branch over its length, which a program mostly knows beforehand: without one it would have to read
+/// what lies in front, and wait for it where that was just moved there.
 #[inline(always)]
-fn write_value<S: Store>(store: &mut S, end: usize, length: usize, bits: u64) -> Result<(), Error> {
-    let shift = 64 - 8 * length;
-    let at = end - 8;
-    let word: u64 = store.load(at).ok_or(Error::Broken)?;
-    let before = word & !(u64::MAX << shift);
-    store.store(at, before | (bits << shift)).ok_or(Error::Broken)
+fn write_value<S: Store>(store: &mut S, at: usize, length: usize, bits: u64) -> Result<(), Error> {
+    let written = match length {
+        2 => store.store(at, bits as u16),
+        4 => store.store(at, bits as u32),
+        _ => store.store(at, bits),
+    };
+    written.ok_or(Error::Broken)
 }
 
 /// Makes a key's place longer or shorter: moves what lies behind it, and what lies in front where the metadata grows.

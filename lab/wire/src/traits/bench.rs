@@ -3,6 +3,9 @@
 /// Operations of a round, an even number. The verifier walks through all of them.
 pub const INNER: usize = 8;
 
+/// The same where values are moved by bytes, which takes the verifier long: also an even number.
+pub const INNER_BYTES: usize = 2;
+
 /// Elements for which the kernel calls a function.
 pub const ELEMENTS: usize = 4096;
 
