@@ -145,12 +145,13 @@ impl Lab {
     /// Tells the observer of the cpumaps that are in use now.
     fn watch_cpumaps(&mut self) -> Result<(), LabError> {
         let Some(watch) = &mut self.watch else { return Ok(()) };
-        for have in &self.installed {
-            if let (Some(id), Some((port, _))) = (have.program.cpumap_id(), have.links.first()) {
-                watch.watch_cpumap(id, port.0 as u32)?;
-            }
-        }
-        Ok(())
+        let cpumaps: Vec<(u32, u32)> = self
+            .installed
+            .iter()
+            .filter(|have| have.wanted.body.builtin() == Some(Builtin::Cpumap))
+            .filter_map(|have| Some((have.program.cpumap_id()?, have.links.first()?.0.0 as u32)))
+            .collect();
+        Ok(watch.watch_cpumaps(&cpumaps)?)
     }
 
     /// Starts to watch the kernel's events at this lab's ports.

@@ -9,7 +9,7 @@ use crate::{
     host::lock::HostLock,
     lab::LabError,
     record::bench::{Bench, BenchReport, DropFindings, Nanoseconds, PathRow, Rows},
-    run::Progress,
+    run::{Progress, pricing::Clock},
     topology::{Builtin, Options, Touch},
     traffic::{Stop, cpu},
     xdp::XdpMode,
@@ -85,6 +85,18 @@ pub fn run(stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError
     } else {
         running.note("one CPU only: no row with several queues");
     }
+    progress.step("AF_XDP");
+    let rx = rig.port("dut:rx0");
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        let path = PathSpec::new(builtin(Builtin::Xsk, Options::default()), None, mode);
+        let received = rig.windows_by(&path, Clock::Sink(rx), WINDOW, MANY)?;
+        if received.is_empty() {
+            running.note(format!("no frame arrived at the AF_XDP socket, {mode}: no row"));
+            continue;
+        }
+        rows.push(PathRow { test: "AF_XDP receive".to_owned(), ..row("none", mode, 1, median(&received)) });
+    }
+    running.note("AF_XDP: by the receiver's clock, in copy mode (a veth has no other), sent faster than it can receive");
     // A frame that is dropped must have been there: the same programs, counting.
     let mut balanced = 0;
     for path in &specs {

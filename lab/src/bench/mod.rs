@@ -7,6 +7,9 @@
 //! | `drop` | dropping frames, by mode, touch and queues |
 //! | `broadcast` | copies, clones and what each further clone costs |
 //! | `flow` | flow lookups |
+//! | `redirect` | `redirect_map` to one port |
+//! | `traits` | operations on traits |
+//! | `survival` | where traits survive, and how much room they have |
 //! | `rig` | the lab that path prices are taken on |
 //! | `layout` | the dispatcher's code, computed |
 //! | `published` | the published figures |
@@ -17,7 +20,9 @@ pub mod drop;
 pub mod flow;
 pub mod layout;
 pub mod published;
+pub mod redirect;
 mod rig;
+mod survival;
 pub mod traits;
 
 use crate::{

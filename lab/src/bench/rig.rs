@@ -24,7 +24,7 @@ use crate::{
         self, Amount, Builtin, Datum, Engine, Expect, IpVersion, MapContents, Options, PortId, ProgramBody, ProgramId,
         ProgramSource, Scenario, Topology, Traffic,
     },
-    traffic::{Stop, cpu::Pinned, frame_spec},
+    traffic::{Stop, cpu::Pinned, frame_spec, live},
     xdp::XdpMode,
 };
 
@@ -185,11 +185,22 @@ impl Rig {
     /// Puts a path's bare programs in place, and measures so many windows of so many frames, by the source's clock: on
     /// veth everything that becomes of a frame happens before the next batch is made. In ns a frame.
     pub(super) fn windows(&mut self, path: &PathSpec, frames: u64, windows: usize) -> Result<Vec<f64>, LabError> {
+        self.windows_by(path, Clock::Source, frames, windows)
+    }
+
+    /// The same by another clock.
+    pub(super) fn windows_by(
+        &mut self,
+        path: &PathSpec,
+        clock: Clock,
+        frames: u64,
+        windows: usize,
+    ) -> Result<Vec<f64>, LabError> {
         self.watch(EventSet::Errors)?;
         let scenario = self.scenario(path, frames);
         self.lab.install(Some(&scenario), path.mode, false)?;
         let topology = self.lab.topology().clone();
-        let window = Window::new(&self.lab, &topology, &scenario, &RunOptions::default())?.with(frames, Clock::Source);
+        let window = Window::new(&self.lab, &topology, &scenario, &RunOptions::default())?.with(frames, clock);
         let mut measured = Vec::with_capacity(windows);
         // One more, which is thrown away: caches and the branch predictor are cold after a change of programs.
         for n in 0..=windows {
@@ -266,6 +277,15 @@ impl Rig {
         self.watch(EventSet::Errors)?;
         let scenario = self.scenario(path, 1);
         self.lab.install(Some(&scenario), path.mode, false)
+    }
+
+    /// Sends so many frames to whatever is attached now.
+    pub(super) fn send(&mut self, frames: u64) -> Result<u64, LabError> {
+        let scenario = self.scenario(&PathSpec::new(builtin(Builtin::Drop, Options::default()), None, XdpMode::Native), frames);
+        let spec = frame_spec(self.lab.topology(), &scenario.traffic, &[], self.lab.instance().number)?;
+        let key = SourceKey { from: scenario.traffic.from, template: spec.frame(0, 0, 0)?, flows: 1, marker: true };
+        self.lab.start_source(&key)?;
+        live::send(&mut self.lab, &key, Amount::Frames(frames), 64, None, &self.stop, &|_| ())
     }
 
     /// What the program at `dut:rx0` is now.

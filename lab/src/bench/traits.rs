@@ -1,12 +1,27 @@
-//! What operations on traits cost, in nanoseconds and in function calls of the same run.
+//! What operations on traits cost, in nanoseconds and in function calls of the same run; where traits survive, how much
+//! room there is for them, and what they add to a redirect.
 
 use std::{fmt, io};
 
 use xdplab_wire::traits::{self, Area, Header, Words};
 
+use super::{
+    Running, published,
+    rig::{PathSpec, Rig, RigSpec, builtin},
+    survival,
+};
 use crate::{
+    host::lock::HostLock,
+    lab::LabError,
     measure::interval::{Estimate, median},
     program::{ProgramError, Traits, TraitsBench, TraitsProgram, TraitsSpec, TraitsWork},
+    record::bench::{
+        Bench, BenchReport, Nanoseconds, Rows, TraitFindings, TraitPublished, TraitRedirect, TraitRow, TraitSurvival,
+    },
+    run::Progress,
+    topology::{Builtin, Options},
+    traffic::{Stop, cpu::Pinned},
+    xdp::XdpMode,
 };
 
 /// Lengths of what is moved, in bytes.
@@ -92,6 +107,140 @@ impl TraitCosts {
     pub fn at(&self, work: TraitsWork, length: usize) -> Option<&TraitsCost> {
         self.costs.iter().find(|cost| cost.operation == TraitsOperation { work, length })
     }
+}
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// Where the ports can't be made, or a program can't be loaded or attached.
+pub fn run(stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError> {
+    let mut running = Running::start();
+    let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder))?;
+    progress.step("operations");
+    let costs = {
+        let _pinned =
+            Pinned::here().map_err(|errno| LabError::Send { port: "a program".to_owned(), source: errno.into() })?;
+        measure(&TraitsPlan::default())?
+    };
+    progress.step("redirects");
+    let redirect = redirects(stop, progress)?;
+    progress.step("room");
+    let capacity = survival::capacity(stop)?;
+    progress.step("survival");
+    let survival = survival::survival(stop)?;
+    let published = published::traits();
+    let like = like();
+    check(&mut running, &costs, &published, like, &survival);
+    running.note("every operation loops inside one program; a turn of the empty loop is taken off");
+    running.note("move: a new key in front of 8 bytes of values, which it moves; the published test's lengths are not known");
+    running.note("a reader that saw frames without metadata is a fact of this kernel, not a failure");
+    let rows = costs.costs.iter().map(row).collect();
+    let findings = TraitFindings { like: like.to_owned(), capacity, survival, redirect };
+    Ok(running.finish(Bench::Traits(Rows { rows, published, findings })))
+}
+
+fn row(cost: &TraitsCost) -> TraitRow {
+    TraitRow {
+        operation: cost.operation.to_string(),
+        detail: if cost.operation.length == 0 { String::new() } else { format!("{} bytes", cost.operation.length) },
+        cost: Nanoseconds { ns: cost.ns.value, ci: [cost.ns.low, cost.ns.high] },
+        calls: cost.calls.value,
+    }
+}
+
+/// The published CPU whose mitigations this one shares, by the kernel's word for its return thunks.
+fn like() -> &'static str {
+    let read = |name: &str| std::fs::read_to_string(format!("/sys/devices/system/cpu/vulnerabilities/{name}"));
+    let has = |name: &str, word: &str| read(name).is_ok_and(|text| text.contains(word));
+    if has("spec_rstack_overflow", "Safe RET") {
+        "amd_9684x_srso_ns"
+    } else if has("spec_rstack_overflow", "IBPB") || has("spec_rstack_overflow", "Mitigation") {
+        "amd_9684x_ibpb_ns"
+    } else {
+        "intel_e5_1650v4_ns"
+    }
+}
+
+/// Published costs as multiples of the published function call, by CPU.
+fn published_calls(published: &[TraitPublished], operation: &str, cpu: &str) -> Option<f64> {
+    let of = |operation: &str| published.iter().find(|row| row.operation == operation)?.ns.get(cpu).copied();
+    Some(of(operation)? / of("function-call")?)
+}
+
+fn check(
+    running: &mut Running,
+    costs: &TraitCosts,
+    published: &[TraitPublished],
+    like: &str,
+    survival: &[TraitSurvival],
+) {
+    for (name, published_name, ours) in [
+        ("get", "xdp-trait-get", costs.of(TraitsWork::Get)),
+        ("set", "xdp-trait-set", costs.of(TraitsWork::Set)),
+        ("move", "xdp-trait-move", costs.at(TraitsWork::Insert, 8)),
+    ] {
+        let (Some(ours), Some(limit)) = (ours, published_calls(published, published_name, like)) else { continue };
+        let Estimate { value, low, high } = ours.calls;
+        running.checks.push(crate::record::Check {
+            what: format!("{name}, in function calls"),
+            limit: format!("at most {limit:.2}, as on {like}"),
+            measured: format!("{value:.2} ({low:.2} to {high:.2})"),
+            ok: high <= limit,
+            undecided: low <= limit && limit < high,
+        });
+    }
+    let mut slower = Vec::new();
+    for length in LENGTHS {
+        if let (Some(words), Some(bytes)) =
+            (costs.at(TraitsWork::MoveByWords, length), costs.at(TraitsWork::MoveByBytes, length))
+            && words.ns.value > bytes.ns.value
+        {
+            slower.push(length.to_string());
+        }
+    }
+    running.check(
+        "moving by words is as fast as by bytes",
+        "at every length",
+        if slower.is_empty() { "at every length".to_owned() } else { format!("not at {}", slower.join(", ")) },
+        slower.is_empty(),
+    );
+    let unseen: Vec<&TraitSurvival> = survival.iter().filter(|row| row.seen != row.offered).collect();
+    running.check(
+        "every reader saw every frame",
+        format!("{} paths", survival.len()),
+        unseen.first().map_or_else(
+            || "all".to_owned(),
+            |row| format!("all but {}: {} ({}) saw {} of {}", unseen.len(), row.path, row.mode, row.seen, row.offered),
+        ),
+        unseen.is_empty() && !survival.is_empty(),
+    );
+}
+
+/// A redirect whose program writes traits first, over one that does not.
+fn redirects(stop: &Stop, progress: &dyn Progress) -> Result<Vec<TraitRedirect>, LabError> {
+    let mut rig = Rig::new(&RigSpec { name: "traits", ..RigSpec::default() }, stop)?;
+    let drop = || Some(builtin(Builtin::Drop, Options::default()));
+    let plain = PathSpec::new(rig.to_outs(Builtin::RedirectMap, Options::default(), 1), drop(), XdpMode::Native);
+    let sizes = [(1, 4), (1, 8), (2, 8), (4, 8), (8, 8)];
+    let pairs: Vec<(PathSpec, PathSpec)> = sizes
+        .iter()
+        .map(|traits| {
+            let body = rig.to_outs(Builtin::Traits, Options { traits: *traits, ..Options::default() }, 1);
+            (PathSpec::new(body, drop(), XdpMode::Native), plain.clone())
+        })
+        .collect();
+    let heard = |n: usize| progress.frames(n as u64, 30);
+    let measured = rig.rounds_against(&pairs, (6, 6), 6_400, &heard)?;
+    Ok(sizes
+        .iter()
+        .zip(&measured)
+        .map(|((traits, bytes), measured)| TraitRedirect {
+            traits: *traits,
+            bytes: *bytes,
+            cost: measured.cost(),
+            over_redirect_ns: super::median(&measured.over()),
+        })
+        .collect())
 }
 
 /// A key with keys in front of it and behind.

@@ -31,6 +31,8 @@ use crate::xdp::XdpMode;
 
 /// Length of the frames that scripts run on, in bytes; what they hold does not matter.
 const FRAME: usize = 64;
+/// Most ports that traits are sent to.
+const MOST_PORTS: u32 = 4;
 /// More than any metadata is long.
 const MOST_METADATA: usize = 256;
 
@@ -85,6 +87,8 @@ pub enum TraitsTarget {
     Port,
     /// To CPU 0, as [`Traits::set_cpu`] says.
     Cpu,
+    /// To every port of [`Traits::set_ports`].
+    Ports,
 }
 
 /// What the programs are made for.
@@ -157,7 +161,7 @@ impl Traits {
                 ("VERDICT", &spec.verdict.to_ne_bytes()),
             ],
         )?;
-        let mut ebpf = load_own(&data, &[("ports", spec.slots.max(1)), ("tx_ports", 1), ("cpus", 1)])?;
+        let mut ebpf = load_own(&data, &[("ports", spec.slots.max(1)), ("tx_ports", MOST_PORTS), ("cpus", 1)])?;
         for program in programs {
             load_xdp(&mut ebpf, "traits", program.name())?;
         }
@@ -210,13 +214,24 @@ impl Traits {
     /// # Errors
     /// Where there is no such port, or the program is not loaded or is none for a devmap.
     pub fn set_port(&mut self, ifindex: u32, egress: Option<TraitsProgram>) -> Result<(), ProgramError> {
-        let failed = |error: &dyn std::error::Error| {
-            ProgramError::system(format!("send traits to device {ifindex}"), io::Error::other(error.to_string()))
-        };
-        let egress = egress.map(|program| clone_fd(&self.ebpf, program.name())).transpose()?;
-        let map = self.ebpf.map_mut("tx_ports").ok_or_else(|| missing("tx_ports"))?;
-        let mut devmap: DevMap<&mut MapData> = map.try_into().map_err(|e: aya::maps::MapError| failed(&e))?;
-        devmap.set(0, ifindex, egress.as_ref(), 0).map_err(|e| failed(&e))
+        self.set_ports(&[(ifindex, egress)])
+    }
+
+    /// The same for several ports, at most 4.
+    ///
+    /// # Errors
+    /// Where there is no such port, or a program is not loaded or is none for a devmap.
+    pub fn set_ports(&mut self, ports: &[(u32, Option<TraitsProgram>)]) -> Result<(), ProgramError> {
+        for (slot, (ifindex, egress)) in (0..).zip(ports) {
+            let failed = |error: &dyn std::error::Error| {
+                ProgramError::system(format!("send traits to device {ifindex}"), io::Error::other(error.to_string()))
+            };
+            let egress = egress.map(|program| clone_fd(&self.ebpf, program.name())).transpose()?;
+            let map = self.ebpf.map_mut("tx_ports").ok_or_else(|| missing("tx_ports"))?;
+            let mut devmap: DevMap<&mut MapData> = map.try_into().map_err(|e: aya::maps::MapError| failed(&e))?;
+            devmap.set(slot, *ifindex, egress.as_ref(), 0).map_err(|e| failed(&e))?;
+        }
+        Ok(())
     }
 
     /// Has frames with traits go to CPU 0, and through a program there.

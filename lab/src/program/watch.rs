@@ -128,16 +128,21 @@ impl Watch {
         devices.insert([device.netns, device.ifindex], slot, 0).map_err(failed)
     }
 
-    /// Tells of a cpumap, by its id, and of the slot of the port whose program uses it.
+    /// Tells of the cpumaps in use, each by its id, with the slot of the port whose program uses it. Those that it was
+    /// told of before are forgotten.
     ///
     /// # Errors
-    /// Where the map is full.
-    pub fn watch_cpumap(&mut self, id: u32, slot: u32) -> Result<(), ProgramError> {
+    /// Where there are more than 16.
+    pub fn watch_cpumaps(&mut self, cpumaps: &[(u32, u32)]) -> Result<(), ProgramError> {
         let failed =
             |error: aya::maps::MapError| ProgramError::system("tell the observer of a map", io::Error::other(error));
         let Some(map) = self.ebpf.map_mut("cpumaps") else { return Ok(()) };
         let mut maps: HashMap<_, u32, u32> = map.try_into().map_err(failed)?;
-        maps.insert(id, slot, 0).map_err(failed)
+        let before: Vec<u32> = maps.keys().filter_map(Result::ok).collect();
+        for id in before {
+            maps.remove(&id).map_err(failed)?;
+        }
+        cpumaps.iter().try_for_each(|(id, slot)| maps.insert(id, slot, 0).map_err(failed))
     }
 
     /// What was counted until now.

@@ -206,8 +206,6 @@ pub struct DropFindings {
 pub struct RedirectFindings {
     /// One further hop, redirect and drop over drop alone, by mode.
     pub hop_ns: std::collections::BTreeMap<XdpMode, Nanoseconds>,
-    /// What traits that are written before the redirect add to it, by their number and length, native.
-    pub traits_ns: std::collections::BTreeMap<String, Nanoseconds>,
 }
 
 /// One cell of the broadcast matrix.
@@ -385,6 +383,8 @@ pub struct TraitFindings {
     pub capacity: Vec<TraitCapacity>,
     /// Where traits are still there.
     pub survival: Vec<TraitSurvival>,
+    /// What traits add to a redirect, native.
+    pub redirect: Vec<TraitRedirect>,
 }
 
 /// How large the metadata area may be.
@@ -405,12 +405,30 @@ pub struct TraitSurvival {
     pub path: String,
     /// How the programs under test ran.
     pub mode: XdpMode,
-    /// Frames that the reader saw.
+    /// Frames that the reader had to see.
+    pub offered: u64,
+    /// Frames that it saw.
     pub seen: u64,
     /// Of these, frames with all traits intact.
     pub intact: u64,
+    /// Of these, frames with traits of which one is missing or has another value.
+    pub changed: u64,
     /// Of these, frames without metadata.
-    pub without: u64,
-    /// Of these, frames with something else.
+    pub absent: u64,
+    /// Of these, frames with metadata that is no set of traits.
     pub broken: u64,
+}
+
+/// What traits add to a redirect.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TraitRedirect {
+    /// Number of traits.
+    pub traits: u32,
+    /// Length of each, in bytes.
+    pub bytes: u32,
+    /// Cost a frame, generator included.
+    #[serde(flatten)]
+    pub cost: Nanoseconds,
+    /// What it is over `redirect_map` to the same port.
+    pub over_redirect_ns: Nanoseconds,
 }

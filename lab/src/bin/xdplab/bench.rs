@@ -6,6 +6,7 @@ use xdplab::{
         dispatcher::{self, DispatcherOptions},
         drop as drop_bench,
         flow::{self, FlowOptions},
+        redirect, traits,
     },
     record::bench::BenchReport,
     report::{bench as rendered, text::Style, verdict},
@@ -30,6 +31,8 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
             (dispatcher::run(&DispatcherOptions { entries: args.entries }, &stop, &bar), args.format)
         }
         BenchName::Drop(args) => (drop_bench::run(&stop, &bar), args.format),
+        BenchName::Redirect(args) => (redirect::run(&stop, &bar), args.format),
+        BenchName::Traits(args) => (traits::run(&stop, &bar), args.format),
         BenchName::Flow(args) => (flow::run(&of_flow(args)?, &stop, &bar), args.format),
         BenchName::Broadcast(args) => (broadcast::run(&of_broadcast(args), &stop, &bar), args.format),
     };

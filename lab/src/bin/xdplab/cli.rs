@@ -56,7 +56,7 @@ pub(crate) enum Verb {
     Run(RunArgs),
     /// Runs a micro-benchmark and prints it beside the published figures.
     #[command(
-        after_help = "Examples:\n  xdplab bench dispatcher\n  xdplab bench dispatcher --entries 60 --format json > dispatcher.json"
+        after_help = "Examples:\n  xdplab bench dispatcher\n  xdplab bench dispatcher --entries 60 --format json > dispatcher.json\n  xdplab bench broadcast --targets 3 --inner drop\n  xdplab bench traits --format md >> $GITHUB_STEP_SUMMARY\n  xdplab bench flow --key-bytes 16 --key-bytes 40 --flows 10000"
     )]
     Bench(BenchArgs),
     /// Renders a report that `run --format json` wrote.
@@ -223,6 +223,10 @@ pub(crate) enum BenchName {
     Broadcast(BroadcastArgs),
     /// Dropping frames: native and generic, by touch level, by one queue and by several.
     Drop(PlainArgs),
+    /// `redirect_map` to one port: native and generic, by kind of map, with and without an egress program.
+    Redirect(PlainArgs),
+    /// A key-value store in the packet's metadata: what operations cost, where it survives, how much room it has.
+    Traits(PlainArgs),
     /// Flow lookups by key length, number of flows and kind of map, found and not found.
     Flow(FlowArgs),
 }

@@ -5,6 +5,8 @@ mod dispatcher;
 mod drop;
 mod flow;
 mod path;
+mod redirect;
+mod traits;
 
 use super::{markdown::cell, table::Table, text::Style, verdict::word};
 use crate::record::{
@@ -66,7 +68,8 @@ fn shown(report: &BenchReport) -> (&'static str, Shown) {
         }
         Bench::Drop(rows) => ("drop: dropping frames in the driver and in the stack", drop::shown(rows, kernel)),
         Bench::Flow(rows) => ("flow: looking a flow up, then dropping or redirecting its frame", flow::shown(rows)),
-        _ => ("", Shown { grids: Vec::new(), sentences: Vec::new() }),
+        Bench::Redirect(rows) => ("redirect: redirect_map to one port", redirect::shown(rows, kernel)),
+        Bench::Traits(rows) => ("traits: a key-value store in a packet's metadata", traits::shown(rows)),
     }
 }
 
