@@ -10,6 +10,7 @@ pub mod lab;
 pub mod measure;
 pub mod observe;
 pub mod program;
+pub mod published;
 pub mod record;
 pub mod report;
 pub mod run;

@@ -13,6 +13,7 @@ use crate::{
     measure::fingerprint,
     observe::ledger::Settled,
     program::watch::EventSet,
+    published,
     record::{Check, Cost, LinkRecord, REPORT_SCHEMA, Report, ScenarioRecord, Verdict, profile::Profile},
     topology::{Amount, Engine, LinkKind, ProgramSource, ScenarioId, Topology},
     traffic::Stop,
@@ -222,6 +223,7 @@ fn judge(topology: &Topology, cases: Vec<Case>, options: &RunOptions) -> Vec<Sce
             notes.extend(case.notes);
             ScenarioRecord {
                 name: scenario.name.clone(),
+                published_mpps: published::of_scenario(&scenario.name, case.mode).map(|(low, high)| [low, high]),
                 mode: case.mode,
                 verdict,
                 reason,

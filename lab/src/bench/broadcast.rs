@@ -8,10 +8,11 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Running, median, published,
+    Running, median,
     rig::{PathSpec, Rig, RigSpec, builtin, less, over},
 };
 use crate::{
+    published,
     host::lock::HostLock,
     lab::LabError,
     program::clones::{BY_CALLS, BY_PAGES, CloneCounter},

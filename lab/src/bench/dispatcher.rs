@@ -16,8 +16,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Running, layout, median, published};
+use super::{Running, layout, median};
 use crate::{
+    published,
     host::{
         lock::HostLock,
         thread::{Inside, LabThread},

@@ -2,10 +2,11 @@
 //! addresses swapped.
 
 use super::{
-    Running, median, published,
+    Running, median,
     rig::{PathSpec, Rig, RigSpec, builtin, over},
 };
 use crate::{
+    published,
     host::lock::HostLock,
     lab::LabError,
     record::bench::{Bench, BenchReport, DropFindings, Nanoseconds, PathRow, Rows},

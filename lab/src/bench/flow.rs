@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use xdplab_wire::flow;
 
 use super::{
-    Running, median, published,
+    Running, median,
     rig::{Against, PathSpec, Rig, RigSpec, builtin},
 };
 use crate::{
+    published,
     host::lock::HostLock,
     lab::LabError,
     record::bench::{Bench, BenchReport, FlowFindings, FlowRow, Nanoseconds, Rows},

@@ -34,7 +34,7 @@ fn tree(at: u32, programs: u32, aligned: bool, retpolines: bool) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use crate::bench::published;
+    use crate::published;
 
     use super::*;
 

@@ -12,14 +12,12 @@
 //! | `survival` | where traits survive, and how much room they have |
 //! | `rig` | the lab that path prices are taken on |
 //! | `layout` | the dispatcher's code, computed |
-//! | `published` | the published figures |
 
 pub mod broadcast;
 pub mod dispatcher;
 pub mod drop;
 pub mod flow;
 pub mod layout;
-pub mod published;
 pub mod redirect;
 mod rig;
 mod survival;

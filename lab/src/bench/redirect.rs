@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Running, median, published,
+    Running, median,
     rig::{PathSpec, Rig, RigSpec, builtin},
 };
 use crate::{
+    published,
     host::lock::HostLock,
     lab::LabError,
     record::bench::{Bench, BenchReport, PathRow, RedirectFindings, Rows},

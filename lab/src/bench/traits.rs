@@ -6,11 +6,12 @@ use std::{fmt, io};
 use xdplab_wire::traits::{self, Area, Header, Words};
 
 use super::{
-    Running, published,
+    Running,
     rig::{PathSpec, Rig, RigSpec, builtin},
     survival,
 };
 use crate::{
+    published,
     host::lock::HostLock,
     lab::LabError,
     measure::interval::{Estimate, median},

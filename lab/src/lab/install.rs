@@ -154,12 +154,16 @@ pub(super) fn install(
 impl Installed {
     /// Whether another program can be put into its links: attached at the same ports in the same way.
     fn can_become(&self, wanted: &Wanted) -> bool {
+        // Copies come first, and the dispatcher gives an entry that a link update frees to the program that it brings.
+        let has_copies = |wanted: &Wanted| wanted.body.builtin() == Some(Builtin::Dispatcher);
         // Sockets are opened before their program is attached.
         let has_sockets = |wanted: &Wanted| wanted.body.builtin() == Some(Builtin::Xsk);
         self.wanted.program == wanted.program
             && self.wanted.mode == wanted.mode
             && !has_sockets(wanted)
             && !has_sockets(&self.wanted)
+            && !has_copies(wanted)
+            && !has_copies(&self.wanted)
     }
 }
 
@@ -169,11 +173,7 @@ fn swap(inside: &Inside, site: Site<'_>, old: Installed, wanted: Wanted) -> Resu
     for (_, link) in &old.links {
         link.update(&program)?;
     }
-    // The old copies go before new ones come: the dispatcher has room for so many.
-    let Installed { links, program: before, copies, .. } = old;
-    drop((copies, before));
-    let copies = copies_for(inside, &wanted)?;
-    Ok(Installed { wanted, links, receivers: Vec::new(), program, copies })
+    Ok(Installed { wanted, links: old.links, receivers: Vec::new(), program, copies: None })
 }
 
 /// Copies that hold entries of the kernel's dispatcher. Their number matters to what a run costs, not to where frames go.
@@ -213,6 +213,7 @@ fn prepare(inside: &Inside, site: Site<'_>, wanted: &Wanted) -> Result<XdpProgra
 fn attach(inside: &Inside, site: Site<'_>, wanted: Wanted) -> Result<Installed, LabError> {
     let Site { topology, network, .. } = site;
     let spec = topology.program(wanted.program);
+    let copies = copies_for(inside, &wanted)?;
     let mut program = prepare(inside, site, &wanted)?;
     let receivers = open_sockets(inside, site, &wanted, &spec.attach, &mut program)?;
     let mut links = Vec::with_capacity(spec.attach.len());
@@ -232,7 +233,6 @@ fn attach(inside: &Inside, site: Site<'_>, wanted: Wanted) -> Result<Installed, 
         })??;
         links.push((*port, link));
     }
-    let copies = copies_for(inside, &wanted)?;
     Ok(Installed { wanted, links, receivers, program, copies })
 }
 

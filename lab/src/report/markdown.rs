@@ -14,14 +14,22 @@ pub fn markdown(report: &Report) -> String {
         let nic = link.stands_in_for.as_deref().unwrap_or_default();
         md += &format!("- {}: a {} pair stands in for {}\n", cell(&link.ends.join(" -- ")), link.made_of, cell(nic));
     }
-    md += "\n| scenario | mode | verdict | offered | delivered | dropped | lost | clones | ns/packet | Mpps |\n|---|---|---|--:|--:|--:|--:|--:|--:|--:|\n";
+    let has_published = report.scenarios.iter().any(|s| s.published_mpps.is_some());
+    let (more, line) = if has_published { (" published | ratio |", "--:|--:|") } else { ("", "") };
+    md += &format!(
+        "\n| scenario | mode | verdict | offered | delivered | dropped | lost | clones | ns/packet | Mpps |{more}\n|---|---|---|--:|--:|--:|--:|--:|--:|--:|{line}\n"
+    );
     for s in &report.scenarios {
         let (ns, rate) = s.cost.as_ref().map_or_else(Default::default, |cost| (nanoseconds(cost), mpps(cost)));
         let (delivered, dropped) = s.ledger.ends();
         let [offered, delivered, dropped, lost, clones] =
             [s.ledger.offered, delivered, dropped, s.ledger.lost(), s.clones].map(thousands);
+        let published = match text::published(s) {
+            [range, ratio] if has_published => format!(" {range} | {ratio} |"),
+            _ => String::new(),
+        };
         md += &format!(
-            "| {} | {} | {} | {offered} | {delivered} | {dropped} | {lost} | {clones} | {ns} | {rate} |\n",
+            "| {} | {} | {} | {offered} | {delivered} | {dropped} | {lost} | {clones} | {ns} | {rate} |{published}\n",
             cell(&s.name),
             s.mode,
             word(s.verdict)

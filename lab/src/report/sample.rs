@@ -27,6 +27,7 @@ fn report(scenarios: Vec<ScenarioRecord>) -> Report {
 
 fn scenario(name: &str, mode: XdpMode, verdict: Verdict) -> ScenarioRecord {
     ScenarioRecord {
+        published_mpps: None,
         name: name.to_owned(),
         mode,
         verdict,

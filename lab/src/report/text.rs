@@ -20,25 +20,27 @@ pub struct Style {
 /// The whole report.
 pub fn text(report: &Report, style: Style) -> String {
     let mut text = format!("{}\n{}\n", title(&report.lab, &report.about), links(&report.links));
-    let mut table = Table::new([
-        "scenario",
-        "mode",
-        "verdict",
-        "offered",
-        "delivered",
-        "dropped",
-        "lost",
-        "clones",
-        "ns/packet",
-        "Mpps",
-    ]);
+    let has_published = report.scenarios.iter().any(|s| s.published_mpps.is_some());
+    let mut head =
+        vec!["scenario", "mode", "verdict", "offered", "delivered", "dropped", "lost", "clones", "ns/packet", "Mpps"];
+    if has_published {
+        head.extend(["published", "ratio"]);
+    }
+    let mut table = Table::of(&head);
     for s in &report.scenarios {
         let (delivered, dropped) = s.ledger.ends();
         let (ns, rate) = s.cost.as_ref().map_or_else(Default::default, |cost| (nanoseconds(cost), mpps(cost)));
         let [offered, delivered, dropped, lost, clones] =
             [s.ledger.offered, delivered, dropped, s.ledger.lost(), s.clones].map(thousands);
         let mode = s.mode.to_string();
-        table.row([&s.name, &mode, word(s.verdict), &offered, &delivered, &dropped, &lost, &clones, &ns, &rate]);
+        let mut cells: Vec<String> =
+            [&s.name, &mode, word(s.verdict), &offered, &delivered, &dropped, &lost, &clones, &ns, &rate]
+                .map(str::to_owned)
+                .into();
+        if has_published {
+            cells.extend(published(s));
+        }
+        table.cells(&cells);
     }
     text += &paint(&table.to_string(), style);
     for s in &report.scenarios {
@@ -60,6 +62,14 @@ pub fn text(report: &Report, style: Style) -> String {
         text.push('\n');
     }
     text
+}
+
+/// What was published of a scenario, in Mpps, and ours as a ratio of it; nothing where nothing was.
+pub(super) fn published(s: &ScenarioRecord) -> [String; 2] {
+    let Some([low, high]) = s.published_mpps else { return Default::default() };
+    let range = if high > low { format!("{low:.1} to {high:.1}") } else { format!("{low:.1}") };
+    let ratio = s.cost.as_ref().map_or_else(String::new, |cost| format!("{:.2}", cost.mpps / f64::midpoint(low, high)));
+    [range, ratio]
 }
 
 /// A lab's name, and what it is about where the file says so.

@@ -211,7 +211,8 @@ pub struct Options {
     pub max_entries: Option<u32>,
     /// Broadcast only: `BPF_F_EXCLUDE_INGRESS`.
     pub exclude_ingress: bool,
-    /// Dispatcher only: copies that hold an entry, the attached one among them.
+    /// Dispatcher only: programs that are attached, itself the last of them: with more than the kernel's dispatcher holds
+    /// it is called through a pointer.
     pub entries: u32,
     /// Flow only: what is looked up, and where.
     pub lookup: Lookup,

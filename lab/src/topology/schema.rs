@@ -237,7 +237,8 @@ table! {
         exclude_ingress: bool,
         /// Whether broadcast may have one target only, with which it never clones.
         single_target: bool,
-        /// How many copies of `dispatcher` hold an entry in the kernel's dispatcher; 1 unless given.
+        /// How many programs are attached when `dispatcher` is, itself the last: with more than the kernel's dispatcher
+        /// holds it is called through a pointer. 1 unless given.
         #[schemars(range(min = 1, max = DISPATCHER_MOST))]
         entries: i64,
         /// The kind of map that `flow` looks up in; `hash` unless given.

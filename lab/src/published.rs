@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::bench::{DispatcherPublished, FlowPublished, PathPublished, TraitPublished};
+use crate::{
+    record::bench::{DispatcherPublished, FlowPublished, PathPublished, TraitPublished},
+    xdp::XdpMode,
+};
 
 macro_rules! file {
     ($name:literal) => {
@@ -69,6 +72,26 @@ pub fn redirect() -> Vec<PathPublished> {
         .collect()
 }
 
+/// What was published of a scenario by its name, in one mode, in Mpps: the lowest and the highest figure. The names are
+/// those of `topologies/published`.
+pub fn of_scenario(name: &str, mode: XdpMode) -> Option<(f64, f64)> {
+    let in_mode = |row: &PathPublished| match mode {
+        XdpMode::Native => row.native_mpps,
+        XdpMode::Generic => row.generic_mpps,
+    };
+    let figures: Vec<f64> = match name {
+        "drop i40e, dispatcher" => drop().iter().filter(|row| row.version.starts_with("dispatcher,")).filter_map(in_mode).collect(),
+        "drop i40e, dispatcher full" => {
+            drop().iter().filter(|row| row.version.starts_with("dispatcher_full")).filter_map(in_mode).collect()
+        }
+        "xdp_flow i40e->veth, hash" if mode == XdpMode::Native => flow().iter().map(|row| row.drop_mpps).collect(),
+        _ => redirect().iter().filter(|row| row.test == name).filter_map(in_mode).collect(),
+    };
+    let low = figures.iter().copied().reduce(f64::min)?;
+    let high = figures.iter().copied().reduce(f64::max)?;
+    Some((low, high))
+}
+
 /// Where a flow lookup's time goes, percent by symbol.
 pub fn flow() -> Vec<FlowPublished> {
     rows(file!("xdp_flow_hashtab.csv"))
@@ -109,6 +132,15 @@ mod tests {
         assert_eq!(redirect().len(), lines(file!("redirect_broadcast_v10.csv")));
         assert_eq!(flow().len(), lines(file!("xdp_flow_hashtab.csv")));
         assert_eq!(traits().len(), lines(file!("traits_inline_move.csv")));
+    }
+
+    #[test]
+    fn a_scenario_named_as_published_has_its_figures() {
+        assert_eq!(of_scenario("redirect_map i40e->i40e", XdpMode::Native), Some((9.3, 9.7)));
+        assert_eq!(of_scenario("redirect_map i40e->i40e", XdpMode::Generic), Some((1.9, 1.9)));
+        assert_eq!(of_scenario("redirect_map_multi i40e->mlx4+veth", XdpMode::Native), Some((3.8, 3.9)));
+        assert_eq!(of_scenario("drop i40e, dispatcher full", XdpMode::Native), Some((20.4, 20.4)));
+        assert_eq!(of_scenario("drop at dut", XdpMode::Native), None);
     }
 
     #[test]
