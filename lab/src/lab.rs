@@ -325,7 +325,8 @@ impl Lab {
             let Some(watch) = &self.watch else { continue };
             for (port, _) in have.links.iter().filter(|(port, _)| walk.arrivals.contains(port)) {
                 let key = WatchKey { event: event::STACK_RECEIVE, slot: port.0 as u32, code: 0, other: 0 };
-                queues.push((have.wanted.body.options.queue, watch.counter(key)?));
+                let times = if have.wanted.mode == XdpMode::Generic { 2 } else { 1 };
+                queues.push((have.wanted.body.options.queue, watch.counter(key)?, times));
             }
         }
         Pace::of(receivers.filter(|receiver| walk.arrivals.contains(&receiver.port)), queues)

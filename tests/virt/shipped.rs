@@ -56,6 +56,36 @@ fn i40e_mlx4_veth(lab: &mut Lab) {
     insta::assert_snapshot!(all(lab));
 }
 
+#[xdplab::test(topology = "topologies/cpumap-veth.toml")]
+fn cpumap_veth(lab: &mut Lab) {
+    insta::assert_snapshot!(all(lab));
+}
+
+#[xdplab::test(topology = "topologies/traits-veth.toml")]
+fn traits_veth(lab: &mut Lab) {
+    insta::assert_snapshot!(all(lab));
+}
+
+#[xdplab::test(topology = "topologies/published/drop-i40e.toml")]
+fn published_drop(lab: &mut Lab) {
+    insta::assert_snapshot!(all(lab));
+}
+
+#[xdplab::test(topology = "topologies/published/redirect-i40e-veth.toml")]
+fn published_redirect(lab: &mut Lab) {
+    insta::assert_snapshot!(all(lab));
+}
+
+#[xdplab::test(topology = "topologies/published/broadcast-i40e-mlx4-veth.toml")]
+fn published_broadcast(lab: &mut Lab) {
+    insta::assert_snapshot!(all(lab));
+}
+
+#[xdplab::test(topology = "topologies/published/flow-i40e.toml")]
+fn published_flow(lab: &mut Lab) {
+    insta::assert_snapshot!(all(lab));
+}
+
 #[xdplab::test(topology = "topologies/star-100.toml")]
 fn star_100(lab: &mut Lab) {
     // A hundred ledger rows say no more than their sums.

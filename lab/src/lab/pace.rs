@@ -11,8 +11,8 @@ use crate::program::WatchCounter;
 #[derive(Debug)]
 pub struct Pace {
     taps: Vec<Tap>,
-    /// What the stack received from queues of other CPUs.
-    stacks: Vec<WatchCounter>,
+    /// What the stack received from queues of other CPUs, and how often it receives each frame.
+    stacks: Vec<(WatchCounter, u64)>,
     /// Frames that may be sent between two waits.
     chunk: u32,
     /// Frames that had ended before the first was sent.
@@ -28,15 +28,15 @@ impl Pace {
     const MOST: Duration = Duration::from_secs(1);
 
     /// The pace that some receivers, and queues of other CPUs with the counters of what came out of them, can hold;
-    /// `None` without one.
+    /// `None` without one. A generic program's frames are received twice: before it runs, and from the queue.
     pub(super) fn of<'a>(
         receivers: impl Iterator<Item = &'a Receiver>,
-        queues: Vec<(u32, WatchCounter)>,
+        queues: Vec<(u32, WatchCounter, u64)>,
     ) -> Result<Option<Self>, LabError> {
         let taps: Vec<Tap> = receivers.map(Receiver::tap).collect();
-        let lengths = queues.iter().map(|(length, _)| *length);
+        let lengths = queues.iter().map(|(length, ..)| *length);
         let Some(least) = taps.iter().map(Tap::ring).chain(lengths).min() else { return Ok(None) };
-        let stacks = queues.into_iter().map(|(_, counter)| counter).collect();
+        let stacks = queues.into_iter().map(|(_, counter, times)| (counter, times)).collect();
         let mut pace = Self { taps, stacks, chunk: (least / 2).max(1), before: 0 };
         pace.before = pace.ended()?;
         Ok(Some(pace))
@@ -49,7 +49,8 @@ impl Pace {
 
     fn ended(&self) -> Result<u64, LabError> {
         let taps: u64 = self.taps.iter().map(Tap::ended).sum::<Result<u64, _>>()?;
-        let stacks: u64 = self.stacks.iter().map(WatchCounter::read).sum::<Result<u64, _>>()?;
+        let received = |(counter, times): &(WatchCounter, u64)| counter.read().map(|count| count / times);
+        let stacks: u64 = self.stacks.iter().map(received).sum::<Result<u64, _>>()?;
         Ok(taps + stacks)
     }
 
