@@ -80,7 +80,9 @@ pub fn of_scenario(name: &str, mode: XdpMode) -> Option<(f64, f64)> {
         XdpMode::Generic => row.generic_mpps,
     };
     let figures: Vec<f64> = match name {
-        "drop i40e, dispatcher" => drop().iter().filter(|row| row.version.starts_with("dispatcher,")).filter_map(in_mode).collect(),
+        "drop i40e, dispatcher" => {
+            drop().iter().filter(|row| row.version.starts_with("dispatcher,")).filter_map(in_mode).collect()
+        }
         "drop i40e, dispatcher full" => {
             drop().iter().filter(|row| row.version.starts_with("dispatcher_full")).filter_map(in_mode).collect()
         }

@@ -3,7 +3,7 @@
 pub mod checks;
 pub(crate) mod correctness;
 pub(crate) mod pricing;
-mod profiling;
+pub(crate) mod profiling;
 
 use std::{collections::BTreeMap, time::Duration};
 

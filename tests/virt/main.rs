@@ -1,5 +1,6 @@
 //! Tests that need root: network namespaces, veth pairs, real frames through the real kernel.
 
+mod alone;
 mod attribute;
 mod bad_days;
 mod bringup;

@@ -84,26 +84,6 @@ fn a_profile_names_every_program_and_the_kernels_part_of_the_path(lab: &mut Lab)
 }
 
 #[test]
-fn what_other_threads_do_is_no_work() {
-    if !xdplab::testing::has("root") {
-        return;
-    }
-    let cpu = xdplab::traffic::cpu::sender() as usize;
-    // A thread that nobody is: what others do meanwhile is theirs.
-    let options = SamplerOptions { threads: vec![u32::MAX], ..SamplerOptions::default() };
-    let sampler = Sampler::start(cpu, options).unwrap_or_else(|error| panic!("{error:?}"));
-    let until = Instant::now() + Duration::from_millis(200);
-    while Instant::now() < until {
-        std::hint::spin_loop();
-    }
-    let profile = sampler.stop().unwrap_or_else(|error| panic!("{error:?}"));
-    let taken = profile.samples + profile.idle + profile.elsewhere;
-    assert!(taken > 1_000, "{profile:#?}");
-    // Only packets of others that arrive meanwhile are taken for work.
-    assert!(profile.samples < taken / 4, "{profile:#?}");
-}
-
-#[test]
 fn the_command_writes_a_flame_graph_and_stacks_and_shows_the_first_symbols() {
     if !xdplab::testing::has("root") {
         return;

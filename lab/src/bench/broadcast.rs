@@ -12,10 +12,10 @@ use super::{
     rig::{PathSpec, Rig, RigSpec, builtin, less, over},
 };
 use crate::{
-    published,
     host::lock::HostLock,
     lab::LabError,
     program::clones::{BY_CALLS, BY_PAGES, CloneCounter},
+    published,
     record::bench::{
         Bench, BenchReport, BroadcastFindings, CloneCost, MatrixRow, Nanoseconds, Rows, SizeRow, SkippedRow,
     },
@@ -34,11 +34,13 @@ pub struct BroadcastOptions {
     pub inner: Vec<Inner>,
     /// The size of the maps; `None`: as many slots as targets.
     pub max_entries: Option<u32>,
+    /// Whether a redirect to one target and a broadcast to two are profiled.
+    pub profile: bool,
 }
 
 impl Default for BroadcastOptions {
     fn default() -> Self {
-        Self { targets: MOST_TARGETS, inner: Vec::new(), max_entries: None }
+        Self { targets: MOST_TARGETS, inner: Vec::new(), max_entries: None, profile: false }
     }
 }
 
@@ -144,6 +146,9 @@ pub fn run(options: &BroadcastOptions, stop: &Stop, progress: &dyn Progress) -> 
         let slot = base.slot_ns.get("devmap").copied().unwrap_or(none);
         cost.clone_ns = less(less(cost.step_ns, hop), slot);
     }
+    if options.profile {
+        profile(&mut running, &rows, stop, progress)?;
+    }
     let findings = BroadcastFindings {
         clone_methods: methods.sentences(),
         hop_ns: base.hop_ns,
@@ -156,6 +161,21 @@ pub fn run(options: &BroadcastOptions, stop: &Stop, progress: &dyn Progress) -> 
     running.note("every path is veth to veth; the published rows were measured on i40e and mlx4, which nothing here stands in for but the code path");
     running.note("a clone is the step from k to k+1 targets, less a hop (redirect and drop over drop) and a map slot");
     Ok(running.finish(Bench::Broadcast(Rows { rows, published: published::redirect(), findings })))
+}
+
+/// Profiles a redirect to one target and a broadcast to two, native, with a program that drops behind them.
+fn profile(running: &mut Running, rows: &[MatrixRow], stop: &Stop, progress: &dyn Progress) -> Result<(), LabError> {
+    let mut rig = Rig::new(&RigSpec { name: "broadcast", targets: 2, ..RigSpec::default() }, stop)?;
+    let path = |which: Builtin, targets: u32, name: &str| {
+        let row = rows.iter().find(|row| {
+            let is = row.test == name && row.targets == targets && row.mode == XdpMode::Native && row.inner == "drop";
+            is && row.map == "devmap" && row.egress == "none"
+        });
+        let spec = PathSpec::new(rig.to_outs(which, Options::default(), targets), Inner::Drop.body(), XdpMode::Native);
+        (format!("{name} to {targets}, native"), spec, row.map_or(f64::NAN, |row| row.cost.ns))
+    };
+    let paths = [path(Builtin::RedirectMap, 1, "redirect_map"), path(Builtin::Broadcast, 2, "broadcast")];
+    running.profile(&mut rig, &paths, progress)
 }
 
 /// All cells of one mode and inner program.

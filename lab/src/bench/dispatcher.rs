@@ -18,7 +18,6 @@ use std::{
 
 use super::{Running, layout, median};
 use crate::{
-    published,
     host::{
         lock::HostLock,
         thread::{Inside, LabThread},
@@ -26,6 +25,7 @@ use crate::{
     lab::{LabError, Spare},
     measure::fingerprint,
     program::{ProgramError, Reference, XdpLink, XdpProgram, dispatcher::DispatcherReader, load_trivial},
+    published,
     record::bench::{Bench, BenchReport, Cliff, DispatcherFindings, DispatcherRow, Nanoseconds, Rows},
     run::Progress,
     traffic::{Stop, cpu::Pinned},

@@ -6,9 +6,9 @@ use super::{
     rig::{PathSpec, Rig, RigSpec, builtin, over},
 };
 use crate::{
-    published,
     host::lock::HostLock,
     lab::LabError,
+    published,
     record::bench::{Bench, BenchReport, DropFindings, Nanoseconds, PathRow, Rows},
     run::{Progress, pricing::Clock},
     topology::{Builtin, Options, Touch},
@@ -23,11 +23,11 @@ const ROUNDS: (usize, usize) = (6, 10);
 /// Windows with several senders.
 const MANY: usize = 24;
 
-/// Runs the benchmark.
+/// Runs the benchmark; with profiles of the native and the generic path, if they are asked for.
 ///
 /// # Errors
 /// Where the ports can't be made, or a program can't be loaded or attached.
-pub fn run(stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError> {
+pub fn run(profile: bool, stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError> {
     let mut running = Running::start();
     let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder))?;
     let cpus = cpu::usable();
@@ -97,7 +97,12 @@ pub fn run(stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError
         }
         rows.push(PathRow { test: "AF_XDP receive".to_owned(), ..row("none", mode, 1, median(&received)) });
     }
-    running.note("AF_XDP: by the receiver's clock, in copy mode (a veth has no other), sent faster than it can receive");
+    running
+        .note("AF_XDP: by the receiver's clock, in copy mode (a veth has no other), sent faster than it can receive");
+    if profile {
+        let of = |n: usize| (format!("drop, {}", specs[n].mode), specs[n].clone(), median(&windows[n]).ns);
+        running.profile(&mut rig, &[of(0), of(3)], progress)?;
+    }
     // A frame that is dropped must have been there: the same programs, counting.
     let mut balanced = 0;
     for path in &specs {

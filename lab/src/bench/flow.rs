@@ -10,9 +10,9 @@ use super::{
     rig::{Against, PathSpec, Rig, RigSpec, builtin},
 };
 use crate::{
-    published,
     host::lock::HostLock,
     lab::LabError,
+    published,
     record::bench::{Bench, BenchReport, FlowFindings, FlowRow, Nanoseconds, Rows},
     run::Progress,
     topology::{Builtin, FlowMap, Lookup, Options, ProgramBody},
@@ -27,11 +27,13 @@ pub struct FlowOptions {
     pub key_bytes: Vec<u32>,
     /// Most flows.
     pub flows: u32,
+    /// Whether a lookup in a hash, and the path without one, are profiled.
+    pub profile: bool,
 }
 
 impl Default for FlowOptions {
     fn default() -> Self {
-        Self { key_bytes: Vec::new(), flows: MOST_FLOWS }
+        Self { key_bytes: Vec::new(), flows: MOST_FLOWS, profile: false }
     }
 }
 
@@ -96,6 +98,17 @@ pub fn run(options: &FlowOptions, stop: &Stop, progress: &dyn Progress) -> Resul
     let pairs: Vec<(PathSpec, PathSpec)> =
         cases.iter().zip(&paths).map(|(case, path)| (path.clone(), paths[base(&cases, case)].clone())).collect();
     let measured = rig.rounds_against(&pairs, ROUNDS, WINDOW, &heard)?;
+    if options.profile {
+        // The published listing is of a hash whose frames are redirected.
+        let is_hash = |case: &&Case| case.lookup.map == FlowMap::Hash && case.redirect;
+        if let Some(n) = cases.iter().position(|case| is_hash(&case)) {
+            let paths = [
+                ("redirect without a lookup".to_owned(), pairs[n].1.clone(), median(&measured[n].base).ns),
+                ("hash lookup, then redirect".to_owned(), pairs[n].0.clone(), measured[n].cost().ns),
+            ];
+            running.profile(&mut rig, &paths, progress)?;
+        }
+    }
     let rows: Vec<FlowRow> = cases.iter().zip(&measured).map(|(case, measured)| row(case, measured)).collect();
     let findings = FlowFindings { per_8_bytes_ns: slopes(&cases, &measured), largest_map_bytes };
     running.check(

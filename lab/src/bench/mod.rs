@@ -23,13 +23,16 @@ mod rig;
 mod survival;
 pub mod traits;
 
+use rig::{PathSpec, Rig};
+
 use crate::{
+    lab::LabError,
     measure::{fingerprint, interval},
     record::{
         Check, Verdict,
-        bench::{BENCH_SCHEMA, Bench, BenchReport, Nanoseconds},
+        bench::{BENCH_SCHEMA, Bench, BenchReport, Nanoseconds, PathProfile},
     },
-    run::checks,
+    run::{Progress, checks},
 };
 
 /// A benchmark at work: its start and what it collects on the way.
@@ -38,11 +41,12 @@ struct Running {
     started: jiff::Timestamp,
     checks: Vec<Check>,
     notes: Vec<String>,
+    profiles: Vec<PathProfile>,
 }
 
 impl Running {
     fn start() -> Self {
-        Self { started: jiff::Timestamp::now(), checks: Vec::new(), notes: Vec::new() }
+        Self { started: jiff::Timestamp::now(), checks: Vec::new(), notes: Vec::new(), profiles: Vec::new() }
     }
 
     /// Notes a check: `measured` against `limit`, both in words.
@@ -54,6 +58,21 @@ impl Running {
             ok,
             undecided: false,
         });
+    }
+
+    /// Profiles paths, each with its name and its cost, a second each. After everything is priced: samples cost time.
+    fn profile(
+        &mut self,
+        rig: &mut Rig,
+        paths: &[(String, PathSpec, f64)],
+        progress: &dyn Progress,
+    ) -> Result<(), LabError> {
+        progress.step("profile");
+        for (name, path, ns) in paths {
+            let profile = rig.profile(path)?;
+            self.profiles.push(PathProfile { name: name.clone(), ns: *ns, profile });
+        }
+        Ok(())
     }
 
     fn note(&mut self, note: impl Into<String>) {
@@ -71,6 +90,7 @@ impl Running {
             checks: self.checks,
             verdict,
             notes: self.notes,
+            profiles: self.profiles,
         }
     }
 }

@@ -7,9 +7,9 @@ use super::{
     rig::{PathSpec, Rig, RigSpec, builtin},
 };
 use crate::{
-    published,
     host::lock::HostLock,
     lab::LabError,
+    published,
     record::bench::{Bench, BenchReport, PathRow, RedirectFindings, Rows},
     run::Progress,
     topology::{Builtin, DevMapKind, Options},
@@ -24,11 +24,11 @@ const ROUNDS: (usize, usize) = (6, 6);
 /// Frames by which the account is settled.
 const FRAMES: u64 = 6_400;
 
-/// Runs the benchmark.
+/// Runs the benchmark; with profiles of a native redirect and of the path without it, if they are asked for.
 ///
 /// # Errors
 /// Where the ports can't be made, or a program can't be loaded or attached.
-pub fn run(stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError> {
+pub fn run(profile: bool, stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError> {
     let mut running = Running::start();
     let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder))?;
     let mut rig = Rig::new(&RigSpec { name: "redirect", ..RigSpec::default() }, stop)?;
@@ -69,12 +69,16 @@ pub fn run(stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError
             mpps: measured.cost().mpps(),
         })
         .collect();
-    let hop_ns: BTreeMap<XdpMode, _> = pairs
-        .iter()
-        .zip(&measured)
-        .rev()
-        .map(|((path, _), measured)| (path.mode, median(&measured.over())))
-        .collect();
+    if profile {
+        let (path, base) = &pairs[0];
+        let paths = [
+            ("drop, native".to_owned(), base.clone(), median(&measured[0].base).ns),
+            ("redirect_map, native".to_owned(), path.clone(), measured[0].cost().ns),
+        ];
+        running.profile(&mut rig, &paths, progress)?;
+    }
+    let hop_ns: BTreeMap<XdpMode, _> =
+        pairs.iter().zip(&measured).rev().map(|((path, _), measured)| (path.mode, median(&measured.over()))).collect();
     running.check(
         "every frame arrives behind the target",
         format!("{} paths", pairs.len()),

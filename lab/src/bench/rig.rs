@@ -4,7 +4,7 @@
 //! gen:tx0 -- dut:rx0   dut:out0 -- sink:in0   dut:out1 -- sink:in1   …
 //! ```
 
-use std::{collections::BTreeMap, panic::resume_unwind, path::Path};
+use std::{collections::BTreeMap, panic::resume_unwind, path::Path, time::Duration};
 
 use xdplab_wire::records::SourceState;
 
@@ -14,11 +14,12 @@ use crate::{
     lab::{Lab, LabError, SourceKey, Spare},
     observe::ledger::Settled,
     program::{Source, XdpProgram, watch::EventSet},
-    record::bench::Nanoseconds,
+    record::{bench::Nanoseconds, profile::Profile},
     run::{
         RunOptions, Silent,
         correctness::settle_scenario,
         pricing::{Clock, Window},
+        profiling::profile_scenario,
     },
     topology::{
         self, Amount, Builtin, Datum, Engine, Expect, IpVersion, MapContents, Options, PortId, ProgramBody, ProgramId,
@@ -281,11 +282,26 @@ impl Rig {
 
     /// Sends so many frames to whatever is attached now.
     pub(super) fn send(&mut self, frames: u64) -> Result<u64, LabError> {
-        let scenario = self.scenario(&PathSpec::new(builtin(Builtin::Drop, Options::default()), None, XdpMode::Native), frames);
+        let scenario =
+            self.scenario(&PathSpec::new(builtin(Builtin::Drop, Options::default()), None, XdpMode::Native), frames);
         let spec = frame_spec(self.lab.topology(), &scenario.traffic, &[], self.lab.instance().number)?;
         let key = SourceKey { from: scenario.traffic.from, template: spec.frame(0, 0, 0)?, flows: 1, marker: true };
         self.lab.start_source(&key)?;
         live::send(&mut self.lab, &key, Amount::Frames(frames), 64, None, &self.stop, &|_| ())
+    }
+
+    /// Samples the sender's CPU for a second while a path's bare programs are at work.
+    pub(super) fn profile(&mut self, path: &PathSpec) -> Result<Profile, LabError> {
+        self.watch(EventSet::Errors)?;
+        let scenario = self.scenario(path, 1);
+        profile_scenario(
+            &mut self.lab,
+            &scenario,
+            path.mode,
+            &RunOptions::default(),
+            Duration::from_secs(1),
+            &self.stop,
+        )
     }
 
     /// What the program at `dut:rx0` is now.

@@ -116,14 +116,29 @@ pub(super) fn survival(stop: &Stop) -> Result<Vec<TraitSurvival>, LabError> {
                 return Ok(rows);
             }
             let Seen { frames, intact, changed, absent, broken } = walk(path, mode, stop)?;
-            rows.push(TraitSurvival { path: path.name(), mode, offered: FRAMES, seen: frames, intact, changed, absent, broken });
+            rows.push(TraitSurvival {
+                path: path.name(),
+                mode,
+                offered: FRAMES,
+                seen: frames,
+                intact,
+                changed,
+                absent,
+                broken,
+            });
         }
     }
     Ok(rows)
 }
 
 /// Attaches a program in its port's node. A generic program sees live frames only where its port polls.
-fn attach(rig: &Rig, traits: &Traits, program: TraitsProgram, port: PortId, mode: XdpMode) -> Result<XdpLink, LabError> {
+fn attach(
+    rig: &Rig,
+    traits: &Traits,
+    program: TraitsProgram,
+    port: PortId,
+    mode: XdpMode,
+) -> Result<XdpLink, LabError> {
     let name = rig.lab().topology().ports[port.0].name.clone();
     rig.lab().in_node(port, || -> Result<XdpLink, LabError> {
         Ethtool::open()?.set_gro(&name, mode == XdpMode::Generic)?;

@@ -11,11 +11,11 @@ use super::{
     survival,
 };
 use crate::{
-    published,
     host::lock::HostLock,
     lab::LabError,
     measure::interval::{Estimate, median},
     program::{ProgramError, Traits, TraitsBench, TraitsProgram, TraitsSpec, TraitsWork},
+    published,
     record::bench::{
         Bench, BenchReport, Nanoseconds, Rows, TraitFindings, TraitPublished, TraitRedirect, TraitRow, TraitSurvival,
     },
@@ -133,7 +133,9 @@ pub fn run(stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError
     let like = like();
     check(&mut running, &costs, &published, like, &survival);
     running.note("every operation loops inside one program; a turn of the empty loop is taken off");
-    running.note("move: a new key in front of 8 bytes of values, which it moves; the published test's lengths are not known");
+    running.note(
+        "move: a new key in front of 8 bytes of values, which it moves; the published test's lengths are not known",
+    );
     running.note("a reader that saw frames without metadata is a fact of this kernel, not a failure");
     let rows = costs.costs.iter().map(row).collect();
     let findings = TraitFindings { like: like.to_owned(), capacity, survival, redirect };

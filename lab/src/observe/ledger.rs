@@ -264,10 +264,9 @@ fn end_of(seen: &Observation, slot: u32, port: &PortObservation, reasons: &dyn D
             End { delivered: received.ours + received.corrupted + left, ..none }
         }
         Role::Forward => none,
-        Role::Stack => End { delivered: received, ..none },
         // A generic program's frames were received once before it ran.
         Role::OtherCpu if !port.native => End { delivered: received.saturating_sub(own), ..none },
-        Role::OtherCpu => End { delivered: received, ..none },
+        Role::Stack | Role::OtherCpu => End { delivered: received, ..none },
         Role::User(XdpMode::Native) => {
             let sent = port.peer.map_or(0, |peer| seen.at(event::DEVMAP_SENT, peer));
             let arrived = if port.peer == Some(seen.from) && sent == 0 { seen.offered } else { sent };

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Check, Fingerprint, Ledger, Verdict};
+use super::{Check, Fingerprint, Ledger, Verdict, profile::Profile};
 use crate::xdp::XdpMode;
 
 /// The `schema` of a [`BenchReport`].
@@ -28,6 +28,20 @@ pub struct BenchReport {
     pub verdict: Verdict,
     /// Remarks: methods, stand-ins, what was left out and why.
     pub notes: Vec<String>,
+    /// Where the time goes on some of the paths, where that was asked for. The second stands beside the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<PathProfile>,
+}
+
+/// A profile of one path.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PathProfile {
+    /// The path.
+    pub name: String,
+    /// What a frame costs on it, in nanoseconds, generator included.
+    pub ns: f64,
+    /// The samples.
+    pub profile: Profile,
 }
 
 /// The benchmarks.

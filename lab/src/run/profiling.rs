@@ -9,7 +9,7 @@ use crate::{
     lab::{Lab, LabError},
     observe::profile::{Sampler, SamplerOptions},
     record::profile::Profile,
-    topology::{Amount, ScenarioId, Topology},
+    topology::{Amount, Scenario, ScenarioId, Topology},
     traffic::{Stop, cpu},
     xdp::XdpMode,
 };
@@ -50,9 +50,21 @@ pub(super) fn of_scenario(
     time: Duration,
     stop: &Stop,
 ) -> Result<Profile, LabError> {
-    let scenario = &topology.scenarios[id.0];
+    profile_scenario(lab, &topology.scenarios[id.0], mode, options, time, stop)
+}
+
+/// The same for any scenario of the lab's ports.
+pub(crate) fn profile_scenario(
+    lab: &mut Lab,
+    scenario: &Scenario,
+    mode: XdpMode,
+    options: &RunOptions,
+    time: Duration,
+    stop: &Stop,
+) -> Result<Profile, LabError> {
     lab.install(Some(scenario), mode, false)?;
-    let window = Window::new(lab, topology, scenario, options)?;
+    let topology = lab.topology().clone();
+    let window = Window::new(lab, &topology, scenario, options)?;
     window.send(lab, Amount::Duration(WARM_UP), stop)?;
     let (thread, cpu) = lab.thread().run(|_| (nix::unistd::gettid(), cpu::sender()));
     let threads = vec![thread.as_raw().unsigned_abs()];

@@ -9,8 +9,6 @@ use pnet::datalink::{self, Channel, Config, NetworkInterface};
 
 use model::{Model, Op, sequence};
 use xdplab::{
-    bench::traits::{LENGTHS, TraitsPlan, measure},
-    measure::interval::Estimate,
     program::{Traits, TraitsBench, TraitsProgram, TraitsSpec, TraitsTarget, TraitsWork, XdpLink},
     xdp::XdpMode,
 };
@@ -188,24 +186,6 @@ fn how_far_metadata_grows_is_asked_on_the_path() {
             println!("{mode:?}: {} bytes, asked {} frames", seen.0, seen.1);
             assert!(seen.0 >= 32 && seen.0.is_multiple_of(4), "{mode:?}: {seen:?}");
         });
-    }
-}
-
-#[test]
-fn moving_by_words_is_as_fast_as_moving_by_bytes_at_every_length() {
-    let costs = measure(&TraitsPlan { rounds: 5, times: 10_000 }).unwrap_or_else(|error| panic!("{error}"));
-    for cost in &costs.costs {
-        let (operation, Estimate { value, low, high }) = (cost.operation.to_string(), cost.ns);
-        println!("{operation:50} {value:6.2} [{low:6.2} {high:6.2}] ns, {:5.2} calls", cost.calls.value);
-        assert!(value > 0.0, "{operation}: {value} ns");
-    }
-    for length in LENGTHS {
-        for (words, bytes) in
-            [(TraitsWork::MoveByWords, TraitsWork::MoveByBytes), (TraitsWork::UpdateByWords, TraitsWork::UpdateByBytes)]
-        {
-            let (words, bytes) = (costs.at(words, length).unwrap(), costs.at(bytes, length).unwrap());
-            assert!(words.ns.value <= bytes.ns.value, "{length} bytes: {:?} against {:?}", words.ns, bytes.ns);
-        }
     }
 }
 

@@ -222,9 +222,9 @@ pub(crate) enum BenchName {
     /// `redirect_map` and broadcast to one port and to several: copies, clones, and what each further clone costs.
     Broadcast(BroadcastArgs),
     /// Dropping frames: native and generic, by touch level, by one queue and by several.
-    Drop(PlainArgs),
+    Drop(PathArgs),
     /// `redirect_map` to one port: native and generic, by kind of map, with and without an egress program.
-    Redirect(PlainArgs),
+    Redirect(PathArgs),
     /// A key-value store in the packet's metadata: what operations cost, where it survives, how much room it has.
     Traits(PlainArgs),
     /// Flow lookups by key length, number of flows and kind of map, found and not found.
@@ -252,6 +252,19 @@ pub(crate) struct BroadcastArgs {
     /// Size of the maps; as many slots as targets unless given.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) max_entries: Option<u32>,
+    /// Samples where the time goes on two of the paths, and what differs; puts folded stacks and flame graphs into DIR.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "xdplab-profile")]
+    pub(crate) profile: Option<PathBuf>,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: BenchFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PathArgs {
+    /// Samples where the time goes on two of the paths, and what differs; puts folded stacks and flame graphs into DIR.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "xdplab-profile")]
+    pub(crate) profile: Option<PathBuf>,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: BenchFormat,
@@ -272,6 +285,9 @@ pub(crate) struct FlowArgs {
     /// Most flows.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) flows: u32,
+    /// Samples where the time goes on two of the paths, and what differs; puts folded stacks and flame graphs into DIR.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "xdplab-profile")]
+    pub(crate) profile: Option<PathBuf>,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: BenchFormat,

@@ -2,7 +2,10 @@
 
 use std::{collections::HashSet, fs, path::Path};
 
-use xdplab::{record::Report, report::profile};
+use xdplab::{
+    record::{Report, bench::BenchReport, profile::Profile},
+    report::profile,
+};
 
 use crate::failure::Failure;
 
@@ -12,6 +15,26 @@ pub(crate) fn prepare(directory: &Path) -> Result<(), Failure> {
         .map_err(|error| Failure::Host(format!("make the directory {} for profiles: {error}", directory.display())))
 }
 
+/// Writes the files of a benchmark: `BENCH.PATH.folded` and `.svg`.
+pub(crate) fn write_bench(directory: &Path, report: &BenchReport) -> Result<(), Failure> {
+    let mut used = HashSet::new();
+    for path in &report.profiles {
+        let stem = stem(&["bench", &path.name], &mut used);
+        write_one(directory, &stem, &path.profile, &path.name)?;
+    }
+    eprintln!("{} files of profiles in {}", 2 * used.len(), directory.display());
+    Ok(())
+}
+
+fn write_one(directory: &Path, stem: &str, profiled: &Profile, title: &str) -> Result<(), Failure> {
+    let files = [("folded", profile::folded(profiled)), ("svg", profile::flame_graph(profiled, title))];
+    for (extension, text) in files {
+        let path = directory.join(format!("{stem}.{extension}"));
+        fs::write(&path, text).map_err(|error| Failure::Host(format!("write {}: {error}", path.display())))?;
+    }
+    Ok(())
+}
+
 /// Writes the files of a report: `LAB.SCENARIO.MODE.folded` and `.svg`.
 pub(crate) fn write(directory: &Path, report: &Report) -> Result<(), Failure> {
     let mut used = HashSet::new();
@@ -19,11 +42,7 @@ pub(crate) fn write(directory: &Path, report: &Report) -> Result<(), Failure> {
         let Some(profiled) = &s.profile else { continue };
         let title = format!("{}: {} ({})", report.lab, s.name, s.mode);
         let stem = stem(&[&report.lab, &s.name, &s.mode.to_string()], &mut used);
-        let files = [("folded", profile::folded(profiled)), ("svg", profile::flame_graph(profiled, &title))];
-        for (extension, text) in files {
-            let path = directory.join(format!("{stem}.{extension}"));
-            fs::write(&path, text).map_err(|error| Failure::Host(format!("write {}: {error}", path.display())))?;
-        }
+        write_one(directory, &stem, profiled, &title)?;
     }
     match used.len() {
         0 => eprintln!("{}: nothing was profiled: only scenarios with `perf`, which are priced, are", report.lab),

@@ -8,10 +8,10 @@ mod path;
 mod redirect;
 mod traits;
 
-use super::{markdown::cell, table::Table, text::Style, verdict::word};
+use super::{markdown::cell, profile, table::Table, text::Style, verdict::word};
 use crate::record::{
     Verdict,
-    bench::{Bench, BenchReport, Nanoseconds},
+    bench::{Bench, BenchReport, Nanoseconds, PathProfile},
 };
 
 /// A table with a title, before it is drawn.
@@ -98,10 +98,25 @@ pub fn text(report: &BenchReport, style: Style) -> String {
     if !checks.is_empty() {
         text += &format!("\n{}", super::text::paint(&checks.to_string(), style));
     }
+    text += &profiles(report);
     for note in &report.notes {
         text += &format!("\nnote: {note}");
     }
     text += &format!("\n{} in {:.1} s\n", word(report.verdict), report.seconds);
+    text
+}
+
+/// The first symbols of each profile, and what the second has more or less of than the first.
+fn profiles(report: &BenchReport) -> String {
+    let mut text = String::new();
+    for PathProfile { name, ns, profile: of } in &report.profiles {
+        let ns = Some(*ns).filter(|ns| ns.is_finite());
+        text += &format!("\nprofile of {name}: {}\n{}", profile::summary(of), profile::top(of, profile::TOP, ns));
+    }
+    if let [a, b] = report.profiles.as_slice() {
+        let ns = Some((a.ns, b.ns)).filter(|(a, b)| a.is_finite() && b.is_finite());
+        text += &format!("\nfrom {} to {}\n{}", a.name, b.name, profile::difference(&a.profile, &b.profile, ns));
+    }
     text
 }
 
@@ -113,6 +128,9 @@ pub fn markdown(report: &BenchReport) -> String {
         md += &grid.markdown();
     }
     md.push('\n');
+    if !report.profiles.is_empty() {
+        md += &format!("```\n{}```\n\n", profiles(report).trim_start());
+    }
     for sentence in sentences.iter().chain(&report.notes) {
         md += &format!("- {}\n", cell(sentence));
     }

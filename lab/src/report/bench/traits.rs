@@ -79,13 +79,13 @@ fn operations(rows: &Rows<TraitRow, TraitPublished, TraitFindings>) -> Grid {
         "operations, and the published CPUs (ns, and in parentheses function calls of the same CPU)",
         &["operation", "ns", "calls", "Intel E5-1650v4", "AMD 9684X, IBPB", "AMD 9684X, Safe RET"],
     );
-    let of = |operation: &str, cpu: &str| {
-        rows.published.iter().find(|row| row.operation == operation)?.ns.get(cpu).copied()
-    };
+    let of =
+        |operation: &str, cpu: &str| rows.published.iter().find(|row| row.operation == operation)?.ns.get(cpu).copied();
     for row in &rows.rows {
         let theirs = |cpu: &str| {
             let ns = published_name(&row.operation).and_then(|name| of(name, cpu));
-            ns.zip(of("function-call", cpu)).map_or_else(String::new, |(ns, call)| format!("{ns:.1} ({:.1})", ns / call))
+            ns.zip(of("function-call", cpu))
+                .map_or_else(String::new, |(ns, call)| format!("{ns:.1} ({:.1})", ns / call))
         };
         grid.row([
             row.operation.clone(),
