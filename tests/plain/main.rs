@@ -2,4 +2,5 @@
 
 mod command;
 mod objects;
+mod reports;
 mod topology;

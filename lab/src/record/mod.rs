@@ -5,6 +5,7 @@
 pub mod bench;
 pub mod compare;
 pub mod profile;
+pub mod stored;
 
 use std::collections::BTreeMap;
 

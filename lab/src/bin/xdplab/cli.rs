@@ -59,9 +59,9 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  xdplab bench dispatcher\n  xdplab bench dispatcher --entries 60 --format json > dispatcher.json\n  xdplab bench broadcast --targets 3 --inner drop\n  xdplab bench traits --format md >> $GITHUB_STEP_SUMMARY\n  xdplab bench flow --key-bytes 16 --key-bytes 40 --flows 10000"
     )]
     Bench(BenchArgs),
-    /// Renders a report that `run --format json` wrote.
+    /// Renders a report that `run`, `compare`, `calibrate` or `bench` wrote with `--format json`.
     #[command(
-        after_help = "Examples:\n  xdplab report report.json\n  xdplab report report.json --format md >> $GITHUB_STEP_SUMMARY"
+        after_help = "Examples:\n  xdplab report report.json\n  xdplab report report.json --format md >> $GITHUB_STEP_SUMMARY\n  xdplab report compare.json --format cover-letter"
     )]
     Report(ReportArgs),
     /// Draws a topology.
@@ -306,9 +306,11 @@ pub(crate) enum ReportFormat {
     /// For people.
     #[default]
     Text,
-    /// A Markdown table.
+    /// Markdown tables.
     Md,
-    /// `JUnit` XML.
+    /// Plain text of at most 72 columns, to be pasted into a patch's cover letter: of `run` and `compare`.
+    CoverLetter,
+    /// `JUnit` XML: of `run`.
     Junit,
     /// As it was.
     Json,
@@ -316,7 +318,7 @@ pub(crate) enum ReportFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// The report, as `run --format json` wrote it.
+    /// The report, as `--format json` of `run`, `compare`, `calibrate` or `bench` wrote it.
     pub(crate) file: PathBuf,
     /// Shows every ledger and check.
     #[arg(long, short)]

@@ -8,48 +8,11 @@ mod path;
 mod redirect;
 mod traits;
 
-use super::{markdown::cell, table::Table, text::Style, verdict::word};
+use super::{grid::Grid, markdown::cell, table::Table, text::Style, verdict::word};
 use crate::record::{
     Verdict,
     bench::{Bench, BenchReport, Nanoseconds},
 };
-
-/// A table with a title, before it is drawn.
-#[derive(Debug, Default)]
-struct Grid {
-    title: String,
-    head: Vec<&'static str>,
-    rows: Vec<Vec<String>>,
-}
-
-impl Grid {
-    fn new(title: impl Into<String>, head: &[&'static str]) -> Self {
-        Self { title: title.into(), head: head.to_vec(), rows: Vec::new() }
-    }
-
-    fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.into());
-    }
-
-    fn text(&self) -> String {
-        let mut table = Table::of(&self.head);
-        for row in &self.rows {
-            table.cells(row);
-        }
-        format!("{}\n{table}", self.title)
-    }
-
-    fn markdown(&self) -> String {
-        let line = |cells: &mut dyn Iterator<Item = String>| format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "));
-        let mut md = format!("\n**{}**\n\n", cell(&self.title));
-        md += &line(&mut self.head.iter().map(|head| (*head).to_owned()));
-        md += &line(&mut self.head.iter().map(|_| "---".to_owned()));
-        for row in &self.rows {
-            md += &line(&mut row.iter().map(|text| cell(text)));
-        }
-        md
-    }
-}
 
 /// What a benchmark has to show: tables, and sentences below them.
 struct Shown {
