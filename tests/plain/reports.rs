@@ -71,15 +71,15 @@ fn every_kind_is_rendered_in_the_formats_that_fit_it() {
             "run",
             run("2026-01-01T00:00:00Z", 50.0, "6.18.0"),
             "drop at b",
-            &["text", "md", "json", "cover-letter", "junit"][..],
+            &["text", "md", "json", "html", "cover-letter", "junit"][..],
         ),
-        ("compare", compare(), "improved", &["text", "md", "json", "cover-letter"]),
-        ("calibrate", calibrate(), "0.1234", &["text", "md", "json"]),
-        ("bench", bench(), "dispatcher", &["text", "md", "json"]),
+        ("compare", compare(), "improved", &["text", "md", "json", "html", "cover-letter"]),
+        ("calibrate", calibrate(), "0.1234", &["text", "md", "json", "html"]),
+        ("bench", bench(), "dispatcher", &["text", "md", "json", "html"]),
     ];
     for (kind, value, word, fitting) in kinds {
         let file = put(folder.path(), kind, &value);
-        for format in ["text", "md", "json", "cover-letter", "junit"] {
+        for format in ["text", "md", "json", "html", "cover-letter", "junit"] {
             let output = xdplab(&["report", &file, "--format", format]);
             let (shown, said) = (text(&output.stdout), text(&output.stderr));
             if fitting.contains(&format) {

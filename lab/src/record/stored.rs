@@ -75,10 +75,8 @@ impl Stored {
 /// # Errors
 /// Where the text is no such thing, or of another version.
 pub fn read(text: &str) -> Result<Vec<Stored>, StoredError> {
-    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| match error.is_eof() {
-        true => StoredError::Truncated(error),
-        false => StoredError::NotJson(error),
-    })?;
+    let value: serde_json::Value = serde_json::from_str(text)
+        .map_err(|error| if error.is_eof() { StoredError::Truncated(error) } else { StoredError::NotJson(error) })?;
     let values = match value {
         serde_json::Value::Array(values) => values,
         one => vec![one],

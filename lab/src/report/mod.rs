@@ -4,10 +4,13 @@ pub mod bench;
 pub mod compare;
 pub mod cover_letter;
 mod grid;
+pub mod history;
+pub mod html;
 pub mod json;
 pub mod junit;
 pub mod markdown;
 mod numbers;
+mod plot;
 pub mod profile;
 #[cfg(test)]
 pub(crate) mod sample;

@@ -13,6 +13,7 @@ use crate::{
             CALIBRATE_SCHEMA, COMPARE_SCHEMA, CalibrateReport, CompareReport, CompareRow, CompareVerdict, Detection,
             SightRow,
         },
+        history::{HISTORY_SCHEMA, HistoryChange, HistoryReport, HistoryResult, HistorySeries},
     },
     xdp::XdpMode,
 };
@@ -277,4 +278,43 @@ pub(crate) fn bench() -> BenchReport {
         verdict: Verdict::Pass,
         notes: vec!["another lab was up".to_owned()],
     }
+}
+
+/// Twelve runs, with a step after the sixth; and one on another kernel.
+pub(crate) fn history() -> HistoryReport {
+    let result = |day: usize, ns: f64| HistoryResult {
+        started: format!("2026-01-{day:02}T00:00:00Z"),
+        file: format!("results/{day:02}.json"),
+        verdict: Verdict::Pass,
+        ns,
+        ci: [ns - 0.3, ns + 0.4],
+        mpps: 1000.0 / ns,
+    };
+    let wobble = |day: usize| [0.0, 0.1, -0.1][day % 3];
+    let old = fingerprint();
+    let mut new = fingerprint();
+    new.0.insert("kernel".to_owned(), "6.19.0".to_owned());
+    let series = HistorySeries {
+        lab: "i40e-veth".to_owned(),
+        scenario: "redirect_map i40e->veth".to_owned(),
+        mode: XdpMode::Native,
+        fingerprint: 0,
+        results: (1..=12).map(|day| result(day, if day <= 6 { 96.3 } else { 99.1 } + wobble(day))).collect(),
+        left_out: 1,
+        changes: vec![HistoryChange {
+            at: 6,
+            started: "2026-01-07T00:00:00Z".to_owned(),
+            before_ns: 96.3,
+            after_ns: 99.1,
+            p: 0.002,
+        }],
+    };
+    let other = HistorySeries {
+        fingerprint: 1,
+        results: vec![result(20, 97.0)],
+        left_out: 0,
+        changes: Vec::new(),
+        ..series.clone()
+    };
+    HistoryReport { schema: HISTORY_SCHEMA.to_owned(), fingerprints: vec![old, new], series: vec![series, other] }
 }

@@ -42,7 +42,7 @@ impl Table {
 }
 
 /// Whether a cell holds a number, with or without its interval.
-fn is_number(cell: &str) -> bool {
+pub(super) fn is_number(cell: &str) -> bool {
     cell.starts_with(|c: char| c.is_ascii_digit() || "+-".contains(c))
         && cell.chars().all(|c| c.is_ascii_digit() || ",.+- ±".contains(c))
 }

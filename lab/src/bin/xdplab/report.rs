@@ -7,7 +7,7 @@ use xdplab::{
         Report,
         stored::{self, Stored},
     },
-    report::{bench, compare, cover_letter, junit, markdown, text},
+    report::{bench, compare, cover_letter, html, junit, markdown, text},
 };
 
 use crate::{
@@ -27,6 +27,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         ReportFormat::Text => each(&|report| Some(as_text(report, style)))?,
         ReportFormat::Md => each(&|report| Some(as_markdown(report)))?,
         ReportFormat::CoverLetter => each(&as_cover_letter)?,
+        ReportFormat::Html => html::page(&reports),
         ReportFormat::Junit => {
             let of_run = |report: &Stored| match report {
                 Stored::Run(run) => Ok(Report::clone(run)),
@@ -64,7 +65,7 @@ fn unfit(report: &Stored, args: &ReportArgs) -> Failure {
         _ => ("a cover letter tells what a change costs: it is", "run or compare"),
     };
     Failure::Usage(format!(
-        "{} is a report of {}, and {what} made of reports of {of} only; text, md and json are made of all",
+        "{} is a report of {}, and {what} made of reports of {of} only; text, md, html and json are made of all",
         args.file.display(),
         report.verb()
     ))

@@ -74,6 +74,9 @@ const SINGLE: &[(&str, &str)] = &[
     ("config-no-hz-full", "NO_HZ_FULL"),
 ];
 
+/// Whether an option belongs to an entry.
+type IsOf = fn(&str) -> bool;
+
 /// A kernel's configuration: the options that are set, without `CONFIG_`, with their values.
 pub(super) type Config = BTreeMap<String, String>;
 
@@ -127,7 +130,7 @@ fn of_config(config: Option<&Config>) -> Entries {
     let single = SINGLE.iter().map(|(entry, option)| {
         value(entry, config.map(|config| config.get(*option).map_or_else(|| "n".to_owned(), Clone::clone)))
     });
-    let lists: [(&str, fn(&str) -> bool); 3] = [
+    let lists: [(&str, IsOf); 3] = [
         ("config-debugging", |name| DEBUGGING.contains(&name)),
         ("config-hardening", |name| HARDENING.contains(&name)),
         // Before 6.9 they had names without a common start.

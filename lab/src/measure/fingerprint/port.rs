@@ -29,7 +29,7 @@ const OFFLOADS: &[&str] = &[
 ];
 
 /// The entries of one port, which is called `port` in the lab and `interface` in the namespace of the ethtool socket:
-/// driver, firmware, PCIe width, queues, rings, offloads, coalescing, pause.
+/// driver, firmware, `PCIe` width, queues, rings, offloads, coalescing, pause.
 ///
 /// `sysfs` is where the `/sys` of that namespace is seen, for threaded NAPI; without it, that is left out.
 ///

@@ -5,8 +5,11 @@ mod dispatcher;
 mod drop;
 mod flow;
 mod path;
+mod picture;
 mod redirect;
 mod traits;
+
+pub(super) use picture::pictures;
 
 use super::{grid::Grid, markdown::cell, table::Table, text::Style, verdict::word};
 use crate::record::{
@@ -15,12 +18,12 @@ use crate::record::{
 };
 
 /// What a benchmark has to show: tables, and sentences below them.
-struct Shown {
-    grids: Vec<Grid>,
-    sentences: Vec<String>,
+pub(super) struct Shown {
+    pub(super) grids: Vec<Grid>,
+    pub(super) sentences: Vec<String>,
 }
 
-fn shown(report: &BenchReport) -> (&'static str, Shown) {
+pub(super) fn shown(report: &BenchReport) -> (&'static str, Shown) {
     let kernel = report.fingerprint.0.get("kernel").map_or("this kernel", String::as_str);
     match &report.bench {
         Bench::Dispatcher(rows) => {
