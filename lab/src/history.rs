@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     measure::{
-        fingerprint::is_identity,
+        fingerprint::{concerning, is_identity},
         stats::changes::{Point, changes},
     },
     record::{
@@ -126,7 +126,7 @@ pub fn of(found: &[Found], selection: &Selection) -> HistoryReport {
         }
         let wanted = |s: &&ScenarioRecord| selection.scenario.as_ref().is_none_or(|name| *name == s.name);
         for scenario in report.scenarios.iter().filter(wanted) {
-            let number = number(&mut fingerprints, &report.fingerprint);
+            let number = number(&mut fingerprints, &concerning(&report.fingerprint, &scenario.name));
             let key = (report.lab.clone(), scenario.name.clone(), scenario.mode, number);
             let one = series.entry(key).or_insert_with(|| HistorySeries {
                 lab: report.lab.clone(),

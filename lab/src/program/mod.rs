@@ -43,6 +43,7 @@ mod values;
 pub mod watch;
 mod xdp;
 
+pub(crate) use builtin::slots_of;
 pub use error::ProgramError;
 pub use load::{LoadContext, examine, load};
 pub use source::{Source, SourceSpec};

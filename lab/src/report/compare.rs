@@ -169,32 +169,21 @@ pub(super) fn machine(fingerprint: &Fingerprint) -> Vec<String> {
         let value = fingerprint.0.get(name).map(String::as_str);
         value.filter(|value| !["unknown", "none", ""].contains(value))
     };
-    let mut lines = Vec::new();
-    if let Some(kernel) = of("kernel") {
-        let preemption = of("preemption").map(|preemption| format!("preemption {preemption}"));
-        let hz = of("hz").map(|hz| format!("{hz} Hz"));
-        let debugging = of("config-debugging").map(|options| format!("debugging {options}"));
-        lines.push(
-            ["kernel: ".to_owned() + kernel]
-                .into_iter()
-                .chain([preemption, hz, debugging].into_iter().flatten())
-                .collect::<Vec<_>>()
-                .join(", "),
-        );
-    }
-    if let Some(cpu) = of("cpu") {
-        let cpus = of("cpus").map(|cpus| format!("{cpus} CPUs"));
-        let hypervisor = of("hypervisor").map(|hypervisor| format!("in a VM ({hypervisor})"));
-        let governor = of("governor").map(|governor| format!("governor {governor}"));
-        lines.push(
-            ["CPU: ".to_owned() + cpu]
-                .into_iter()
-                .chain([cpus, hypervisor, governor].into_iter().flatten())
-                .collect::<Vec<_>>()
-                .join(", "),
-        );
-    }
-    lines
+    let line = |head: &str, first: Option<&str>, more: &[Option<String>]| {
+        let words = std::iter::once(first?.to_owned()).chain(more.iter().flatten().cloned());
+        Some(format!("{head}: {}", words.collect::<Vec<_>>().join(", ")))
+    };
+    let preemption = of("preemption").map(|preemption| format!("preemption {preemption}"));
+    let hz = of("hz").map(|hz| format!("{hz} Hz"));
+    let cpus = of("cpus").map(|cpus| format!("{cpus} CPUs"));
+    let hypervisor = of("hypervisor").map(|hypervisor| format!("in a VM ({hypervisor})"));
+    let governor = of("governor").map(|governor| format!("governor {governor}"));
+    let lines = [
+        line("kernel", of("kernel"), &[preemption, hz]),
+        line("kernel debugging", of("config-debugging"), &[]),
+        line("CPU", of("cpu"), &[cpus, hypervisor, governor]),
+    ];
+    lines.into_iter().flatten().collect()
 }
 
 pub(super) fn calibration(report: &CalibrateReport) -> Shown {

@@ -123,7 +123,7 @@ fn sentences(series: &HistorySeries) -> Vec<String> {
 /// What the fingerprints are, and where there are several, what they differ in.
 fn fingerprints(report: &HistoryReport) -> Vec<Grid> {
     let mut grids = Vec::new();
-    let mut machines = Grid::new("machines", &["fingerprint", "what"]);
+    let mut machines = Grid::new("fingerprints", &["fingerprint", "machine"]);
     for (n, fingerprint) in report.fingerprints.iter().enumerate() {
         machines.row([(n + 1).to_string(), machine(fingerprint).join("; ")]);
     }

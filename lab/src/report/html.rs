@@ -10,7 +10,7 @@ use super::{
     plot::{Chart, Dot, Series, Whisker, Whiskers},
     profile,
     table::is_number,
-    text::{common_notes, notes},
+    text::{common_notes, notes, published},
     verdict::word,
 };
 use crate::{
@@ -64,17 +64,25 @@ pub fn page(reports: &[Stored]) -> String {
 }
 
 fn run(report: &Report) -> Markup {
-    let mut grid = Grid::new(
-        "scenarios",
-        &["scenario", "mode", "verdict", "offered", "delivered", "dropped", "lost", "clones", "ns/packet", "Mpps"],
-    );
+    let has_published = report.scenarios.iter().any(|s| s.published_mpps.is_some());
+    let mut head =
+        vec!["scenario", "mode", "verdict", "offered", "delivered", "dropped", "lost", "clones", "ns/packet", "Mpps"];
+    if has_published {
+        head.extend(["published", "ratio"]);
+    }
+    let mut grid = Grid::new("scenarios", &head);
     for s in &report.scenarios {
         let (ns, rate) = s.cost.as_ref().map_or_else(Default::default, |cost| (nanoseconds(cost), mpps(cost)));
         let (delivered, dropped) = s.ledger.ends();
         let [offered, delivered, dropped, lost, clones] =
             [s.ledger.offered, delivered, dropped, s.ledger.lost(), s.clones].map(thousands);
         let verdict = word(s.verdict).to_owned();
-        grid.row([s.name.clone(), s.mode.to_string(), verdict, offered, delivered, dropped, lost, clones, ns, rate]);
+        let mode = s.mode.to_string();
+        let mut cells = vec![s.name.clone(), mode, verdict, offered, delivered, dropped, lost, clones, ns, rate];
+        if has_published {
+            cells.extend(published(s));
+        }
+        grid.rows.push(cells);
     }
     html! {
         h1 { (report.lab) }
@@ -152,20 +160,30 @@ fn ledger(ledger: &Ledger, clones: u64) -> Grid {
     grid
 }
 
-/// The windows in the order of measuring, with the ends of the median's interval.
+/// Dots of a picture; more of them nobody can tell apart.
+const MOST_DOTS: usize = 300;
+
+/// The windows in the order of measuring, with the ends of the median's interval. Where they are many, some that follow
+/// each other are one dot: their median, and from their smallest to their largest.
 fn windows(windows: &[f64], ci: [f64; 2]) -> Chart {
-    let dots = windows.iter().enumerate().map(|(n, ns)| Dot {
-        x: (n + 1) as f64,
-        y: *ns,
-        ci: None,
-        label: format!("window {}: {} ns", n + 1, four(*ns)),
-    });
+    let together = windows.len().div_ceil(MOST_DOTS).max(1);
+    let dot = |(n, some): (usize, &[f64])| {
+        let mut sorted = some.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let first = n * together + 1;
+        let which = if together == 1 { format!("window {first}") } else { format!("windows {first} and on") };
+        let y = sorted[sorted.len() / 2];
+        let ends = (together > 1).then(|| [sorted[0], sorted[sorted.len() - 1]]);
+        Dot { x: first as f64, y, ci: ends, label: format!("{which}: {} ns", four(y)) }
+    };
+    let dots: Vec<Dot> = windows.chunks(together).enumerate().map(dot).collect();
+    let each = if together == 1 { String::new() } else { format!(" (a dot is {together} of them)") };
     let ends = [0.5, windows.len() as f64 + 0.5];
     Chart {
-        title: format!("{} windows, and the median's 90 % interval", windows.len()),
+        title: format!("{} windows{each}, and the median's 90 % interval", windows.len()),
         y: "ns/packet".to_owned(),
         x: "window, in the order of measuring".to_owned(),
-        series: vec![Series { name: String::new(), dots: dots.collect(), joined: windows.len() <= 200 }],
+        series: vec![Series { name: String::new(), joined: dots.len() <= 200, dots }],
         levels: ci.map(|end| [ends[0], ends[1], end]).to_vec(),
         marks: Vec::new(),
     }
@@ -207,7 +225,8 @@ fn whisker(report: &CompareReport, row: &CompareRow) -> Whisker {
         _ => None,
     };
     Whisker {
-        name: format!("{}: {}", row.name, verdict(report, row)),
+        name: row.name.clone(),
+        verdict: format!(": {}", verdict(report, row)),
         value: row.delta_ns,
         ci,
         budget: row.budget_ns,
@@ -318,6 +337,16 @@ mod tests {
     #[test]
     fn a_benchmark_as_a_page() {
         insta::assert_snapshot!(of(Stored::Bench(Box::new(sample::bench()))).replace("><", ">\n<"));
+    }
+
+    #[test]
+    fn many_windows_are_few_dots_that_span_them() {
+        let values: Vec<f64> = (0..1_000).map(f64::from).collect();
+        let chart = windows(&values, [1.0, 2.0]);
+        let dots = &chart.series[0].dots;
+        assert_eq!((dots.len(), dots[0].ci, dots[249].ci), (250, Some([0.0, 3.0]), Some([996.0, 999.0])));
+        assert_eq!(windows(&values[..300], [1.0, 2.0]).series[0].dots.len(), 300);
+        assert!(windows(&[], [1.0, 2.0]).series[0].dots.is_empty());
     }
 
     #[test]

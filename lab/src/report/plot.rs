@@ -141,6 +141,8 @@ fn series_of(out: &mut String, series: &Series, colour: &str, across: &Axis, up:
 #[derive(Debug, Clone, Default)]
 pub(super) struct Whisker {
     pub(super) name: String,
+    /// What stands behind the name, however long that is.
+    pub(super) verdict: String,
     pub(super) value: f64,
     /// The interval; `None` where there is none yet.
     pub(super) ci: Option<[f64; 2]>,
@@ -207,13 +209,13 @@ impl Whiskers {
 
 impl Whisker {
     fn draw(&self, out: &mut String, y: f64, across: &Axis) {
-        let room = ((NAMES - 16.0) / CHARACTER) as usize;
+        let room = (((NAMES - 16.0) / CHARACTER) as usize).saturating_sub(self.verdict.chars().count());
         let short: String = match self.name.chars().count() {
             length if length <= room => self.name.clone(),
-            _ => self.name.chars().take(room - 2).chain("..".chars()).collect(),
+            _ => self.name.chars().take(room.saturating_sub(2)).chain("..".chars()).collect(),
         };
         let _ = write!(out, "<g><title>{}</title>", escape(&self.label));
-        text(out, 8.0, y + 4.0, "start", "", &short);
+        text(out, 8.0, y + 4.0, "start", "", &(short + &self.verdict));
         if let Some([low, high]) = self.ci.filter(|ci| ci.iter().all(|end| end.is_finite())) {
             let (from, to) = (across.at(low), across.at(high));
             line(out, [from, y, to, y], COLOURS[0], " stroke-width=\"2\"");

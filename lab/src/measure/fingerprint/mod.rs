@@ -82,10 +82,26 @@ pub fn of_run(facts: &RunFacts<'_>) -> Fingerprint {
         entries.insert(format!("batch{of}"), batch.to_string());
     }
     for (name, kind, size) in facts.maps {
-        entries.insert(format!("map {name}{of}"), format!("{kind}, {size} entries"));
+        entries.insert(format!("map {name}{of}"), format!("{kind}, max_entries {size}"));
     }
     Fingerprint(entries)
 }
+
+/// A fingerprint as it concerns one scenario: its own entries without its name, and none of the other scenarios'.
+pub fn concerning(fingerprint: &Fingerprint, scenario: &str) -> Fingerprint {
+    let of = |(name, value): (&String, &String)| {
+        let is_of_run = RUN.iter().any(|start| name.starts_with(start)) && name.contains(" of ");
+        match name.strip_suffix(&format!(" of {scenario}")) {
+            Some(own) if is_of_run => Some((own.to_owned(), value.clone())),
+            _ if is_of_run => None,
+            _ => Some((name.clone(), value.clone())),
+        }
+    };
+    Fingerprint(fingerprint.0.iter().filter_map(of).collect())
+}
+
+/// What the entries of runs begin with.
+const RUN: [&str; 3] = ["engine", "batch", "map "];
 
 /// Whether an entry must be equal for two results to be comparable. The others are printed only.
 pub fn is_identity(name: &str) -> bool {
@@ -205,10 +221,24 @@ mod tests {
     fn a_run_says_its_engine_batch_and_maps() {
         let maps = [("tx_ports", "devmap", 4)];
         let facts = RunFacts { scenario: None, engine: "live", batch: Some(64), maps: &maps };
-        let expected = [("batch", "64"), ("engine", "live"), ("map tx_ports", "devmap, 4 entries")];
+        let expected = [("batch", "64"), ("engine", "live"), ("map tx_ports", "devmap, max_entries 4")];
         assert_eq!(of_run(&facts), fingerprint(&expected));
         let several = RunFacts { scenario: Some("drop"), engine: "packet", batch: None, maps: &[] };
         assert_eq!(of_run(&several), fingerprint(&[("engine of drop", "packet")]));
+    }
+
+    #[test]
+    fn another_scenarios_entries_do_not_concern_one() {
+        let all = fingerprint(&[
+            ("kernel", "6.18"),
+            ("engine of drop", "live"),
+            ("engine of drop of all", "xsk"),
+            ("map tx_ports of drop", "devmap, max_entries 1"),
+        ]);
+        let drop = fingerprint(&[("kernel", "6.18"), ("engine", "live"), ("map tx_ports", "devmap, max_entries 1")]);
+        assert_eq!(concerning(&all, "drop"), drop);
+        assert_eq!(concerning(&all, "drop of all"), fingerprint(&[("kernel", "6.18"), ("engine", "xsk")]));
+        assert_eq!(concerning(&drop, "drop"), drop);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(in crate::report) fn pictures(report: &BenchReport) -> Vec<String> {
         name,
         value: cost.ns,
         ci: Some(cost.ci),
-        budget: None,
+        ..Whisker::default()
     });
     let whiskers = Whiskers {
         title: "cost and its 90 % interval".to_owned(),
