@@ -2,6 +2,7 @@
 
 pub mod checks;
 pub(crate) mod correctness;
+mod facts;
 pub(crate) mod pricing;
 pub(crate) mod profiling;
 
@@ -10,7 +11,6 @@ use std::{collections::BTreeMap, time::Duration};
 use crate::{
     host::lock::HostLock,
     lab::{Lab, LabError},
-    measure::fingerprint,
     observe::ledger::Settled,
     program::watch::EventSet,
     published,
@@ -117,7 +117,7 @@ pub fn run(
         lab: topology.name.clone(),
         about: topology.about.clone(),
         started: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        fingerprint: fingerprint::of_host(),
+        fingerprint: facts::fingerprint(topology, options),
         links: links(topology),
         scenarios: judge(topology, cases, options),
     })

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-fn xdplab(arguments: &[&str]) -> Output {
+pub(super) fn xdplab(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_xdplab"))
         .args(arguments)
         .stdin(Stdio::null())
@@ -14,7 +14,7 @@ fn xdplab(arguments: &[&str]) -> Output {
         .expect("the command starts")
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 

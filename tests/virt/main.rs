@@ -5,6 +5,7 @@ mod attribute;
 mod bad_days;
 mod bringup;
 mod command;
+mod fingerprint;
 mod ledger;
 mod profile;
 mod program;

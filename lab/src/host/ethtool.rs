@@ -2,6 +2,8 @@
 //!
 //! Structures and commands are those of <linux/ethtool.h>.
 
+mod settings;
+
 use std::{
     ffi::c_void,
     io,
@@ -10,6 +12,8 @@ use std::{
 };
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+pub use settings::PortSettings;
 
 use super::HostError;
 

@@ -12,6 +12,7 @@
 //! | `lock` | locks that hold for the whole host |
 //! | `perf` | samples of a CPU |
 //! | `exec` | entering a node for good |
+//! | `hypervisor` | what the hypervisor calls itself |
 //! | `ability` | what this host can do |
 //! | `xsk` | `AF_XDP` sockets |
 
@@ -22,6 +23,7 @@ pub mod bpffs;
 mod error;
 pub mod ethtool;
 pub mod exec;
+pub mod hypervisor;
 pub mod journal;
 pub mod lock;
 pub mod netlink;

@@ -166,7 +166,7 @@ pub(super) fn prepare(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>
 }
 
 /// How many slots the targets take.
-fn slots_of(body: &ProgramBody) -> u32 {
+pub(crate) fn slots_of(body: &ProgramBody) -> u32 {
     match body.maps.get("tx_ports") {
         Some(MapContents::List(list)) => list.len() as u32,
         // A table may leave slots empty: the largest key counts.

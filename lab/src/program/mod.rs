@@ -17,6 +17,7 @@
 //! | `traits` | the programs that write, read and exercise traits |
 //! | `traits_bench` | the programs that measure what operations on traits cost |
 //! | `kernel` | the running kernel's own types (BTF) |
+//! | `kinds` | which kinds of programs others have loaded |
 //! | `jited` | where the loaded programs' machine code is |
 //! | `sys` | the system calls |
 
@@ -29,6 +30,7 @@ mod error;
 mod extack;
 pub mod jited;
 pub mod kernel;
+pub mod kinds;
 mod load;
 mod object;
 mod peek;
@@ -41,6 +43,7 @@ mod values;
 pub mod watch;
 mod xdp;
 
+pub(crate) use builtin::slots_of;
 pub use error::ProgramError;
 pub use load::{LoadContext, examine, load};
 pub use source::{Source, SourceSpec};

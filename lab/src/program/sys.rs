@@ -132,6 +132,16 @@ pub(super) fn next_program(last: u32) -> io::Result<Option<u32>> {
     }
 }
 
+/// A loaded program's kind, a number of `enum bpf_prog_type`.
+pub(super) fn program_kind(id: u32) -> io::Result<u32> {
+    let program = by_id(PROG_GET_FD_BY_ID, id)?;
+    // SAFETY: a structure of numbers, of which zeros are a value.
+    let mut asked: bpf_prog_info = unsafe { mem::zeroed() };
+    // SAFETY: no pointer is set, so that the kernel writes into `asked` alone.
+    unsafe { info(program.as_fd(), &mut asked)? };
+    Ok(asked.type_)
+}
+
 /// The machine code of a loaded program: a function each, in the same order in all lists.
 #[derive(Debug, Default)]
 pub(super) struct JitedCode {

@@ -4,7 +4,9 @@
 
 pub mod bench;
 pub mod compare;
+pub mod history;
 pub mod profile;
+pub mod stored;
 
 use std::collections::BTreeMap;
 

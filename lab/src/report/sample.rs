@@ -3,9 +3,34 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    record::{Check, Cost, Dropped, Fingerprint, Ledger, LinkRecord, REPORT_SCHEMA, Report, ScenarioRecord, Verdict},
+    record::{
+        Check, Cost, Dropped, Fingerprint, Ledger, LinkRecord, REPORT_SCHEMA, Report, ScenarioRecord, Verdict,
+        bench::{
+            BENCH_SCHEMA, Bench, BenchReport, Cliff, DispatcherFindings, DispatcherPublished, DispatcherRow,
+            Nanoseconds, Rows,
+        },
+        compare::{
+            CALIBRATE_SCHEMA, COMPARE_SCHEMA, CalibrateReport, CompareReport, CompareRow, CompareVerdict, Detection,
+            SightRow,
+        },
+        history::{HISTORY_SCHEMA, HistoryChange, HistoryReport, HistoryResult, HistorySeries},
+    },
     xdp::XdpMode,
 };
+
+/// A machine's.
+pub(crate) fn fingerprint() -> Fingerprint {
+    let entries = [
+        ("kernel", "6.18.0"),
+        ("preemption", "dynamic: none"),
+        ("hz", "250"),
+        ("config-debugging", "none"),
+        ("cpu", "AMD EPYC (25/1/1)"),
+        ("cpus", "2"),
+        ("hypervisor", "KVMKVMKVM"),
+    ];
+    Fingerprint(entries.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
+}
 
 fn report(scenarios: Vec<ScenarioRecord>) -> Report {
     let link = |ends: [&str; 2], kind: &str, stands_in_for: Option<&str>| LinkRecord {
@@ -19,7 +44,7 @@ fn report(scenarios: Vec<ScenarioRecord>) -> Report {
         lab: "i40e-veth".to_owned(),
         about: "redirect_map from an i40e port into a veth whose peer drops".to_owned(),
         started: "2026-01-01T00:00:00Z".to_owned(),
-        fingerprint: Fingerprint::default(),
+        fingerprint: fingerprint(),
         links: vec![link(["gen:tx0", "dut:rx0"], "cable", Some("i40e")), link(["dut:out0", "sink:in0"], "veth", None)],
         scenarios,
     }
@@ -42,7 +67,7 @@ fn scenario(name: &str, mode: XdpMode, verdict: Verdict) -> ScenarioRecord {
 }
 
 /// Everything held.
-pub(super) fn passing() -> Report {
+pub(crate) fn passing() -> Report {
     let delivered: BTreeMap<String, u64> = [("sink:in0".to_owned(), 1_000_000)].into();
     let windows = vec![140.0, 141.5, 139.8, 143.2, 140.2];
     let check = |what: &str, limit: &str, measured: &str| Check {
@@ -70,7 +95,7 @@ pub(super) fn passing() -> Report {
 }
 
 /// A loss with its cause, a broadcast that skipped a target, a skip, and an open question.
-pub(super) fn failing() -> Report {
+pub(crate) fn failing() -> Report {
     let loss = Dropped {
         at: "dut:rx0".to_owned(),
         reason: "redirect: EOPNOTSUPP".to_owned(),
@@ -126,4 +151,170 @@ pub(super) fn failing() -> Report {
         ..scenario("drop at dut", XdpMode::Native, Verdict::Skipped)
     };
     report(vec![lost, broadcast, skipped])
+}
+
+fn row(name: &str, mode: XdpMode, ns: [f64; 2], ci: [f64; 2], verdict: CompareVerdict) -> CompareRow {
+    CompareRow {
+        name: name.to_owned(),
+        mode,
+        a_ns: ns[0],
+        b_ns: ns[1],
+        delta_ns: ns[1] - ns[0],
+        ci: ci.map(Some),
+        budget_ns: Some(2.0),
+        verdict,
+        blocks: 1_200,
+        redrawn: 3,
+        reloads: 30,
+        seconds: 7.21,
+        differences: vec![ci[0], ns[1] - ns[0], ci[1]],
+    }
+}
+
+/// Of every verdict one, in two modes.
+pub(crate) fn comparison() -> CompareReport {
+    let mut unknown = row("broadcast", XdpMode::Generic, [2_501.0, 2_502.5], [0.0, 0.0], CompareVerdict::Inconclusive);
+    (unknown.ci, unknown.budget_ns) = ([None, None], None);
+    CompareReport {
+        schema: COMPARE_SCHEMA.to_owned(),
+        started: "2026-01-01T00:00:00Z".to_owned(),
+        fingerprint: fingerprint(),
+        a: "topologies/i40e-veth.toml with before.o".to_owned(),
+        b: "topologies/i40e-veth.toml with after.o".to_owned(),
+        differs: Vec::new(),
+        interleaved: true,
+        seed: 7,
+        rows: vec![
+            row("redirect_map i40e->veth", XdpMode::Native, [96.3, 95.1], [-1.4, -1.0], CompareVerdict::Improved),
+            row("drop at dut", XdpMode::Native, [55.02, 58.4], [3.1, 3.6], CompareVerdict::Regressed),
+            row("drop at dut", XdpMode::Generic, [170.3, 170.4], [-0.2, 0.4], CompareVerdict::Ok),
+            unknown,
+        ],
+        floor_ns: Some(0.121),
+        notes: vec!["veth pairs stand in for i40e: costs are of veth, and say nothing of the NIC's own".to_owned()],
+    }
+}
+
+/// The same across two machines.
+pub(crate) fn across() -> CompareReport {
+    let differs = [("cpu", "Intel Xeon (6/85/7)", "AMD EPYC (25/1/1)"), ("hz", "1000", "250")];
+    CompareReport {
+        differs: differs.map(|(what, a, b)| (what.to_owned(), a.to_owned(), b.to_owned())).to_vec(),
+        interleaved: false,
+        floor_ns: None,
+        rows: comparison().rows.into_iter().filter(|row| row.mode == XdpMode::Native).collect(),
+        notes: Vec::new(),
+        ..comparison()
+    }
+}
+
+/// One slowdown found, one not.
+pub(crate) fn calibration() -> CalibrateReport {
+    let detection = |extra_ns, found_in_s, estimated_ns| Detection { extra_ns, found_in_s, estimated_ns };
+    let sight = |seconds, half_width_ns, detectable_ns| SightRow { seconds, half_width_ns, detectable_ns };
+    CalibrateReport {
+        schema: CALIBRATE_SCHEMA.to_owned(),
+        started: "2026-01-01T00:00:00Z".to_owned(),
+        fingerprint: fingerprint(),
+        seed: 7,
+        floor_ns: 0.1213,
+        seconds: 20.0,
+        blocks: 3_000,
+        detect: vec![detection(2.04, Some(3.2), 2.11), detection(0.051, None, 0.02)],
+        sight: vec![sight(1.0, 0.52, 0.91), sight(20.0, 0.1213, 0.2134)],
+        notes: vec!["time was stolen in 12 blocks, which were drawn again".to_owned()],
+    }
+}
+
+/// A dispatcher of three entries.
+pub(crate) fn bench() -> BenchReport {
+    let cost = |ns: f64| Nanoseconds { ns, ci: [ns - 0.5, ns + 0.25] };
+    let row = |entries: u32, position: &str, attached: &str, ns: f64| DispatcherRow {
+        entries,
+        position: position.to_owned(),
+        attached: attached.to_owned(),
+        cost: cost(ns),
+        holds_entry: Some(entries < 4),
+        attach_ms: 14.2,
+        detach_ms: 13.1,
+        image_bytes_aligned: 32 * entries,
+        image_bytes_unaligned: 25 * entries,
+        image_bytes_read: None,
+    };
+    let rows = ["below", "above"].iter().flat_map(|position| {
+        [(1, 26.0), (2, 26.2), (3, 26.5), (4, 36.1)]
+            .into_iter()
+            .flat_map(move |(entries, ns)| [row(entries, position, "first", 26.0), row(entries, position, "last", ns)])
+    });
+    let published = DispatcherPublished {
+        jump_targets: "aligned".to_owned(),
+        function_position: "below".to_owned(),
+        mitigations: "auto".to_owned(),
+        entries: 1,
+        image_bytes: 32,
+        ns_per_run: 24.0,
+    };
+    let findings = DispatcherFindings {
+        others: Some(0),
+        cliff: Some(Cliff { entries: 3, capacity: Some(3), before_ns: 26.5, after_ns: 36.1, step_ns: 9.6 }),
+        slope_ns: cost(0.2),
+        spread_ns: 0.6,
+        mitigations: [("spectre_v2".to_owned(), "Mitigation: Retpolines".to_owned())].into(),
+        retpolines: true,
+    };
+    BenchReport {
+        schema: BENCH_SCHEMA.to_owned(),
+        started: "2026-01-01T00:00:00Z".to_owned(),
+        fingerprint: fingerprint(),
+        seconds: 12.3,
+        bench: Bench::Dispatcher(Rows { rows: rows.collect(), published: vec![published], findings }),
+        checks: vec![Check {
+            what: "the dispatcher holds three <programs>".to_owned(),
+            limit: "3".to_owned(),
+            measured: "3".to_owned(),
+            ok: true,
+            undecided: false,
+        }],
+        verdict: Verdict::Pass,
+        notes: vec!["another lab was up".to_owned()],
+    }
+}
+
+/// Twelve runs, with a step after the sixth; and one on another kernel.
+pub(crate) fn history() -> HistoryReport {
+    let result = |day: usize, ns: f64| HistoryResult {
+        started: format!("2026-01-{day:02}T00:00:00Z"),
+        file: format!("results/{day:02}.json"),
+        verdict: Verdict::Pass,
+        ns,
+        ci: [ns - 0.3, ns + 0.4],
+        mpps: 1000.0 / ns,
+    };
+    let wobble = |day: usize| [0.0, 0.1, -0.1][day % 3];
+    let old = fingerprint();
+    let mut new = fingerprint();
+    new.0.insert("kernel".to_owned(), "6.19.0".to_owned());
+    let series = HistorySeries {
+        lab: "i40e-veth".to_owned(),
+        scenario: "redirect_map i40e->veth".to_owned(),
+        mode: XdpMode::Native,
+        fingerprint: 0,
+        results: (1..=12).map(|day| result(day, if day <= 6 { 96.3 } else { 99.1 } + wobble(day))).collect(),
+        left_out: 1,
+        changes: vec![HistoryChange {
+            at: 6,
+            started: "2026-01-07T00:00:00Z".to_owned(),
+            before_ns: 96.3,
+            after_ns: 99.1,
+            p: 0.002,
+        }],
+    };
+    let other = HistorySeries {
+        fingerprint: 1,
+        results: vec![result(20, 97.0)],
+        left_out: 0,
+        changes: Vec::new(),
+        ..series.clone()
+    };
+    HistoryReport { schema: HISTORY_SCHEMA.to_owned(), fingerprints: vec![old, new], series: vec![series, other] }
 }

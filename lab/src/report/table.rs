@@ -42,9 +42,9 @@ impl Table {
 }
 
 /// Whether a cell holds a number, with or without its interval.
-fn is_number(cell: &str) -> bool {
-    cell.starts_with(|c: char| c.is_ascii_digit() || c == '-')
-        && cell.chars().all(|c| c.is_ascii_digit() || ",.- ±".contains(c))
+pub(super) fn is_number(cell: &str) -> bool {
+    cell.starts_with(|c: char| c.is_ascii_digit() || "+-".contains(c))
+        && cell.chars().all(|c| c.is_ascii_digit() || ",.+- ±".contains(c))
 }
 
 impl fmt::Display for Table {

@@ -1,6 +1,6 @@
 //! From verdicts to the exit codes that scripts rely on.
 
-use crate::record::Verdict;
+use crate::record::{Verdict, compare::CompareVerdict};
 
 /// Everything held.
 pub const OK: u8 = 0;
@@ -46,6 +46,16 @@ pub fn word(verdict: Verdict) -> &'static str {
         Verdict::Regressed => "REGRESSED",
         Verdict::Inconclusive => "inconclusive",
         Verdict::Skipped => "skipped",
+    }
+}
+
+/// A comparison's word. An improvement has one of its own: it is no failure.
+pub fn word_of_comparison(verdict: CompareVerdict) -> &'static str {
+    match verdict {
+        CompareVerdict::Ok => "ok",
+        CompareVerdict::Improved => "improved",
+        CompareVerdict::Regressed => "REGRESSED",
+        CompareVerdict::Inconclusive => "inconclusive",
     }
 }
 

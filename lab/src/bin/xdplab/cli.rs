@@ -59,11 +59,16 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  xdplab bench dispatcher\n  xdplab bench dispatcher --entries 60 --format json > dispatcher.json\n  xdplab bench broadcast --targets 3 --inner drop\n  xdplab bench traits --format md >> $GITHUB_STEP_SUMMARY\n  xdplab bench flow --key-bytes 16 --key-bytes 40 --flows 10000"
     )]
     Bench(BenchArgs),
-    /// Renders a report that `run --format json` wrote.
+    /// Renders a report that `run`, `compare`, `calibrate` or `bench` wrote with `--format json`.
     #[command(
-        after_help = "Examples:\n  xdplab report report.json\n  xdplab report report.json --format md >> $GITHUB_STEP_SUMMARY"
+        after_help = "Examples:\n  xdplab report report.json\n  xdplab report report.json --format md >> $GITHUB_STEP_SUMMARY\n  xdplab report compare.json --format cover-letter"
     )]
     Report(ReportArgs),
+    /// Shows how costs changed over stored reports of runs: for reading, never a gate.
+    #[command(
+        after_help = "Examples:\n  xdplab history results/\n  xdplab history i40e-veth --scenario 'drop at dut'\n  xdplab history results/ --format svg > history.svg"
+    )]
+    History(HistoryArgs),
     /// Draws a topology.
     #[command(
         after_help = "Examples:\n  xdplab graph topologies/i40e-veth.toml\n  xdplab graph lab.toml --format svg > lab.svg"
@@ -322,9 +327,13 @@ pub(crate) enum ReportFormat {
     /// For people.
     #[default]
     Text,
-    /// A Markdown table.
+    /// Markdown tables.
     Md,
-    /// `JUnit` XML.
+    /// Plain text of at most 72 columns, to be pasted into a patch's cover letter: of `run` and `compare`.
+    CoverLetter,
+    /// One page with pictures, which needs no other file and no script.
+    Html,
+    /// `JUnit` XML: of `run`.
     Junit,
     /// As it was.
     Json,
@@ -332,7 +341,7 @@ pub(crate) enum ReportFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// The report, as `run --format json` wrote it.
+    /// The report, as `--format json` of `run`, `compare`, `calibrate` or `bench` wrote it.
     pub(crate) file: PathBuf,
     /// Shows every ledger and check.
     #[arg(long, short)]
@@ -340,6 +349,33 @@ pub(crate) struct ReportArgs {
     /// How it is rendered.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: ReportFormat,
+}
+
+/// How a history is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum HistoryFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// Markdown tables.
+    Md,
+    /// A picture.
+    Svg,
+    /// For machines.
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// A folder with reports of `xdplab run --format json`, or a lab's name: then the folder is the one that you are in.
+    #[arg(value_name = "DIR_OR_LAB", default_value = ".")]
+    pub(crate) place: PathBuf,
+    /// Only the scenario of this name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) scenario: Option<String>,
+    /// How it is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: HistoryFormat,
 }
 
 /// How a topology is drawn.

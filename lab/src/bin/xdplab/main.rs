@@ -9,6 +9,7 @@ mod exec;
 mod failure;
 mod gc;
 mod graph;
+mod history;
 mod inspect;
 mod ls;
 mod output;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::run(&args),
         Verb::Bench(args) => bench::bench(&args),
         Verb::Report(args) => report::report(&args),
+        Verb::History(args) => history::history(&args),
         Verb::Graph(args) => graph::graph(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
         Verb::Gc(args) => gc::gc(&args),

@@ -1,10 +1,13 @@
-//! `xdplab report`: renders a report that `run --format json` wrote.
+//! `xdplab report`: renders a report that another verb wrote as JSON.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use xdplab::{
-    record::{REPORT_SCHEMA, Report},
-    report::{json, junit, markdown, text},
+    record::{
+        Report,
+        stored::{self, Stored},
+    },
+    report::{bench, compare, cover_letter, html, junit, markdown, text},
 };
 
 use crate::{
@@ -15,38 +18,81 @@ use crate::{
 
 /// Renders the report.
 pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
-    let file = args.file.display();
-    // A device may never end.
-    if fs::metadata(&args.file).is_ok_and(|file| !file.is_file()) {
-        return Err(Failure::Usage(format!("{file} is no regular file")));
-    }
-    let source = fs::read_to_string(&args.file).map_err(|error| Failure::Usage(format!("read {file}: {error}")))?;
-    let wrong = |error: serde_json::Error| {
-        Failure::Usage(format!("{file} is no report of `xdplab run --format json`: {error}"))
-    };
-    let value: serde_json::Value = serde_json::from_str(&source).map_err(wrong)?;
-    let values = match value {
-        serde_json::Value::Array(values) => values,
-        one => vec![one],
-    };
-    let mut reports = Vec::new();
-    for value in values {
-        let schema = value.get("schema").and_then(|s| s.as_str()).unwrap_or("none").to_owned();
-        if schema != REPORT_SCHEMA {
-            return Err(Failure::Usage(format!("{file} has schema {schema}, and this version reads {REPORT_SCHEMA}")));
-        }
-        reports.push(serde_json::from_value::<Report>(value).map_err(wrong)?);
-    }
-    if reports.is_empty() {
-        return Err(Failure::Usage(format!("{file} holds no report")));
-    }
+    let reports = read(&args.file)?;
     let style = text::Style { colour: output::colour(), verbose: args.verbose };
+    let each = |render: &dyn Fn(&Stored) -> Option<String>| -> Result<String, Failure> {
+        reports.iter().map(|report| render(report).ok_or_else(|| unfit(report, args))).collect()
+    };
     let rendered = match args.format {
-        ReportFormat::Text => reports.iter().map(|r| text::text(r, style)).collect(),
-        ReportFormat::Md => reports.iter().map(markdown::markdown).collect(),
-        ReportFormat::Junit => junit::junit(&reports),
-        ReportFormat::Json => json::reports(&reports),
+        ReportFormat::Text => each(&|report| Some(as_text(report, style)))?,
+        ReportFormat::Md => each(&|report| Some(as_markdown(report)))?,
+        ReportFormat::CoverLetter => each(&as_cover_letter)?,
+        ReportFormat::Html => html::page(&reports),
+        ReportFormat::Junit => {
+            let of_run = |report: &Stored| match report {
+                Stored::Run(run) => Ok(Report::clone(run)),
+                other => Err(unfit(other, args)),
+            };
+            junit::junit(&reports.iter().map(of_run).collect::<Result<Vec<_>, _>>()?)
+        }
+        ReportFormat::Json => {
+            return match reports.as_slice() {
+                [one] => output::print_json(one),
+                several => output::print_json(&several),
+            }
+            .map(|()| 0);
+        }
     };
     output::print(&rendered)?;
     Ok(0)
+}
+
+/// The reports of a file.
+fn read(path: &Path) -> Result<Vec<Stored>, Failure> {
+    let file = path.display();
+    // A device may never end.
+    if fs::metadata(path).is_ok_and(|file| !file.is_file()) {
+        return Err(Failure::Usage(format!("{file} is no regular file")));
+    }
+    let source = fs::read_to_string(path).map_err(|error| Failure::Usage(format!("read {file}: {error}")))?;
+    stored::read(&source).map_err(|error| Failure::Usage(format!("{file}: {error}")))
+}
+
+/// A format that a kind of report does not have.
+fn unfit(report: &Stored, args: &ReportArgs) -> Failure {
+    let (what, of) = match args.format {
+        ReportFormat::Junit => ("JUnit XML has cases that pass or fail: it is", "run"),
+        _ => ("a cover letter tells what a change costs: it is", "run or compare"),
+    };
+    Failure::Usage(format!(
+        "{} is a report of {}, and {what} made of reports of {of} only; text, md, html and json are made of all",
+        args.file.display(),
+        report.verb()
+    ))
+}
+
+fn as_text(report: &Stored, style: text::Style) -> String {
+    match report {
+        Stored::Run(report) => text::text(report, style),
+        Stored::Compare(report) => compare::text(report, style),
+        Stored::Calibrate(report) => compare::calibration_text(report),
+        Stored::Bench(report) => bench::text(report, style),
+    }
+}
+
+fn as_markdown(report: &Stored) -> String {
+    match report {
+        Stored::Run(report) => markdown::markdown(report),
+        Stored::Compare(report) => compare::markdown(report),
+        Stored::Calibrate(report) => compare::calibration_markdown(report),
+        Stored::Bench(report) => bench::markdown(report),
+    }
+}
+
+fn as_cover_letter(report: &Stored) -> Option<String> {
+    match report {
+        Stored::Run(report) => Some(cover_letter::run(report)),
+        Stored::Compare(report) => Some(cover_letter::comparison(report)),
+        Stored::Calibrate(_) | Stored::Bench(_) => None,
+    }
 }

@@ -5,59 +5,25 @@ mod dispatcher;
 mod drop;
 mod flow;
 mod path;
+mod picture;
 mod redirect;
 mod traits;
 
-use super::{markdown::cell, profile, table::Table, text::Style, verdict::word};
+pub(super) use picture::pictures;
+
+use super::{grid::Grid, markdown::cell, profile, table::Table, text::Style, verdict::word};
 use crate::record::{
     Verdict,
     bench::{Bench, BenchReport, Nanoseconds, PathProfile},
 };
 
-/// A table with a title, before it is drawn.
-#[derive(Debug, Default)]
-struct Grid {
-    title: String,
-    head: Vec<&'static str>,
-    rows: Vec<Vec<String>>,
-}
-
-impl Grid {
-    fn new(title: impl Into<String>, head: &[&'static str]) -> Self {
-        Self { title: title.into(), head: head.to_vec(), rows: Vec::new() }
-    }
-
-    fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.into());
-    }
-
-    fn text(&self) -> String {
-        let mut table = Table::of(&self.head);
-        for row in &self.rows {
-            table.cells(row);
-        }
-        format!("{}\n{table}", self.title)
-    }
-
-    fn markdown(&self) -> String {
-        let line = |cells: &mut dyn Iterator<Item = String>| format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "));
-        let mut md = format!("\n**{}**\n\n", cell(&self.title));
-        md += &line(&mut self.head.iter().map(|head| (*head).to_owned()));
-        md += &line(&mut self.head.iter().map(|_| "---".to_owned()));
-        for row in &self.rows {
-            md += &line(&mut row.iter().map(|text| cell(text)));
-        }
-        md
-    }
-}
-
 /// What a benchmark has to show: tables, and sentences below them.
-struct Shown {
-    grids: Vec<Grid>,
-    sentences: Vec<String>,
+pub(super) struct Shown {
+    pub(super) grids: Vec<Grid>,
+    pub(super) sentences: Vec<String>,
 }
 
-fn shown(report: &BenchReport) -> (&'static str, Shown) {
+pub(super) fn shown(report: &BenchReport) -> (&'static str, Shown) {
     let kernel = report.fingerprint.0.get("kernel").map_or("this kernel", String::as_str);
     match &report.bench {
         Bench::Dispatcher(rows) => {

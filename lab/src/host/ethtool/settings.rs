@@ -1,0 +1,63 @@
+//! A device's settings in numbers: queues, rings, coalescing, pause. Read only.
+
+use super::{Ethtool, Value};
+use crate::host::HostError;
+
+const GCOALESCE: u32 = 0x0e;
+const GRINGPARAM: u32 = 0x10;
+const GPAUSEPARAM: u32 = 0x12;
+const GCHANNELS: u32 = 0x3c;
+const GPFLAGS: u32 = 0x27;
+
+/// A device's settings; `None` where its driver has no such thing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PortSettings {
+    /// Queues: receiving only, sending only, for both.
+    pub queues: Option<[u32; 3]>,
+    /// Ring sizes: receiving, sending.
+    pub rings: Option<[u32; 2]>,
+    /// Interrupt coalescing: microseconds and frames of receiving, the same of sending, adaptive receiving and sending.
+    pub coalescing: Option<[u32; 6]>,
+    /// Pause frames: negotiated, receiving, sending.
+    pub pause: Option<[bool; 3]>,
+    /// The driver's private flags, a bit each.
+    pub private_flags: Option<u32>,
+}
+
+impl Ethtool {
+    /// A device's settings. What its driver does not have is `None`, and so is everything where there is no such device.
+    pub fn settings(&self, port: &str) -> PortSettings {
+        PortSettings {
+            // struct ethtool_channels: command, most rx, tx, other, combined, then the present ones.
+            queues: self.numbers::<9>(port, GCHANNELS, "read queues").ok().map(|n| [n[5], n[6], n[8]]),
+            // struct ethtool_ringparam: command, most rx, mini, jumbo, tx, then the present ones.
+            rings: self.numbers::<9>(port, GRINGPARAM, "read rings").ok().map(|n| [n[5], n[8]]),
+            // struct ethtool_coalesce: command, rx usecs, rx frames, both in interrupts, the same of tx, statistics,
+            // adaptive rx and tx, and eleven for low and high rates.
+            coalescing: self
+                .numbers::<23>(port, GCOALESCE, "read coalescing")
+                .ok()
+                .map(|n| [n[1], n[2], n[5], n[6], n[10], n[11]]),
+            // struct ethtool_pauseparam: command, autonegotiation, rx, tx.
+            pause: self
+                .numbers::<4>(port, GPAUSEPARAM, "read pause")
+                .ok()
+                .map(|n| [n[1], n[2], n[3]].map(|on| on != 0)),
+            private_flags: self.private_flags(port).ok(),
+        }
+    }
+
+    fn private_flags(&self, port: &str) -> Result<u32, HostError> {
+        let mut value = Value { command: GPFLAGS, data: 0 };
+        self.call(port, "read private flags", (&raw mut value).cast())?;
+        Ok(value.data)
+    }
+
+    /// A structure of 32-bit numbers, of which the first is the command.
+    fn numbers<const N: usize>(&self, port: &str, command: u32, operation: &str) -> Result<[u32; N], HostError> {
+        let mut numbers = [0; N];
+        numbers[0] = command;
+        self.call(port, operation, numbers.as_mut_ptr().cast())?;
+        Ok(numbers)
+    }
+}
