@@ -263,6 +263,7 @@ pub(crate) fn bench() -> BenchReport {
         retpolines: true,
     };
     BenchReport {
+        profiles: Vec::new(),
         schema: BENCH_SCHEMA.to_owned(),
         started: "2026-01-01T00:00:00Z".to_owned(),
         fingerprint: fingerprint(),

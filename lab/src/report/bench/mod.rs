@@ -7,6 +7,8 @@ mod flow;
 mod path;
 mod picture;
 mod redirect;
+#[cfg(test)]
+mod tests;
 mod traits;
 
 pub(super) use picture::pictures;
