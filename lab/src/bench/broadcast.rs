@@ -110,8 +110,8 @@ struct Cell {
 /// # Errors
 /// Where the ports can't be made, or a program can't be loaded or attached.
 pub fn run(options: &BroadcastOptions, stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError> {
-    let mut running = Running::start();
     let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder))?;
+    let mut running = Running::start();
     let wanted: Vec<Inner> =
         Inner::ALL.into_iter().filter(|inner| options.inner.is_empty() || options.inner.contains(inner)).collect();
     let mut rows = Vec::new();

@@ -94,8 +94,8 @@ struct Step {
 /// # Errors
 /// Where a port can't be made, or a program can't be loaded or attached.
 pub fn run(options: &DispatcherOptions, stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError> {
-    let mut running = Running::start();
     let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder))?;
+    let mut running = Running::start();
     let mut reader = match DispatcherReader::open() {
         Ok(Some(reader)) => Some(reader),
         Ok(None) => {

@@ -28,8 +28,8 @@ const MANY: usize = 24;
 /// # Errors
 /// Where the ports can't be made, or a program can't be loaded or attached.
 pub fn run(profile: bool, stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError> {
-    let mut running = Running::start();
     let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder))?;
+    let mut running = Running::start();
     let cpus = cpu::usable();
     // No more than the kernel gives a veth without being asked twice.
     let senders = &cpus[..cpus.len().min(8)];

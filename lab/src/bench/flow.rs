@@ -71,8 +71,8 @@ struct Case {
 /// Where the ports can't be made, or a program can't be loaded, filled or attached; a key length that the object does
 /// not have among the reasons.
 pub fn run(options: &FlowOptions, stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError> {
-    let mut running = Running::start();
     let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder))?;
+    let mut running = Running::start();
     let mut rig = Rig::new(&RigSpec { name: "flow", ..RigSpec::default() }, stop)?;
     let cases = cases(options);
     let paths: Vec<PathSpec> = cases.iter().map(|case| path(&rig, case)).collect();

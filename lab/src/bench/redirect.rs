@@ -29,8 +29,8 @@ const FRAMES: u64 = 6_400;
 /// # Errors
 /// Where the ports can't be made, or a program can't be loaded or attached.
 pub fn run(profile: bool, stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError> {
-    let mut running = Running::start();
     let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder))?;
+    let mut running = Running::start();
     let mut rig = Rig::new(&RigSpec { name: "redirect", ..RigSpec::default() }, stop)?;
     let drop = || builtin(Builtin::Drop, Options::default());
     let mut names = Vec::new();

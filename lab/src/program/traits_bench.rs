@@ -37,6 +37,8 @@ pub enum TraitsWork {
     UpdateByBytes,
     /// A set of a key that has no value, where there is spare room; moved by words. The header is written once more.
     Insert,
+    /// A set of a key that has no value and a delete of it, by turns; moved by words.
+    Turns,
     /// A delete of a key that has a value; moved by words. The header is written once more.
     Delete,
     /// The move alone, by 8 bytes up and down by turns, by words.
@@ -63,6 +65,7 @@ impl TraitsWork {
             Self::UpdateByWords => "bench_update_words",
             Self::UpdateByBytes => "bench_update_bytes",
             Self::Insert => "bench_insert",
+            Self::Turns => "bench_turns",
             Self::Delete => "bench_delete",
             Self::MoveByWords => "bench_move_words",
             Self::MoveByBytes => "bench_move_bytes",
@@ -101,6 +104,7 @@ impl TraitsBench {
             TraitsWork::UpdateByWords,
             TraitsWork::UpdateByBytes,
             TraitsWork::Insert,
+            TraitsWork::Turns,
             TraitsWork::Delete,
             TraitsWork::MoveByWords,
             TraitsWork::MoveByBytes,

@@ -165,7 +165,7 @@ fn traits() {
         row("function call", 9.1),
         row("get", 6.8),
         row("set", 6.9),
-        row("set a new key, 8 bytes moved by words", 17.0),
+        row("move: a new key and its delete by turns, 8 bytes moved", 17.0),
         row("tail call", 12.3),
     ];
     let survival = |path: &str, intact, changed, absent| TraitSurvival {

@@ -11,7 +11,7 @@ fn published_name(operation: &str) -> Option<&'static str> {
     match operation {
         "get" => Some("xdp-trait-get"),
         "set" => Some("xdp-trait-set"),
-        "set a new key, 8 bytes moved by words" => Some("xdp-trait-move"),
+        "move: a new key and its delete by turns, 8 bytes moved" => Some("xdp-trait-move"),
         "function call" => Some("function-call"),
         "call back by address" => Some("indirect-call"),
         _ => None,
