@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use xdplab_wire::records::{PortCounters, SourceState, WatchKey, event};
 
 pub use error::LabError;
-pub use install::{Installed, Site, Wanted, wanted};
+pub use install::{Held, Installed, Site, Wanted, wanted};
 pub use instance::Instance;
 pub use network::{Network, Place, bridge_netns_name, ifindex, netns_name};
 pub use pace::Pace;
@@ -33,7 +33,7 @@ use crate::{
     },
     observe::reading::Reading,
     program::{Source, Watch, WatchSpec, watch::EventSet},
-    topology::{Builtin, PortId, Scenario, Topology},
+    topology::{Builtin, PortId, ProgramId, Scenario, Topology},
     xdp::XdpMode,
 };
 
@@ -140,6 +140,34 @@ impl Lab {
         let installed = &mut self.installed;
         self.thread.run(|inside| install::install(inside, site, installed, wanted))?;
         self.watch_cpumaps()
+    }
+
+    /// Loads a program that can be put in the place of one that is attached now, and holds it ready at a spare port.
+    pub(crate) fn hold(&self, wanted: &Wanted, spare: &Spare, pair: u32) -> Result<Held, LabError> {
+        let pins = self.bpffs.path();
+        let site = Site {
+            topology: &self.topology,
+            network: &self.network,
+            instance: self.instance.number,
+            pin_dir: Some(&pins),
+            log_dir: Some(&self.log_dir),
+        };
+        self.thread.run(|inside| install::hold(inside, site, wanted, (spare, pair)))
+    }
+
+    /// Puts a program that is held ready in the place of one that is attached: microseconds, under traffic.
+    pub(crate) fn put(&self, program: ProgramId, held: &Held) -> Result<(), LabError> {
+        self.installed.iter().filter(|have| have.wanted.program == program).try_for_each(|have| have.put(held))
+    }
+
+    /// Puts the attached programs back into their own places.
+    pub(crate) fn restore(&self) -> Result<(), LabError> {
+        self.installed.iter().try_for_each(Installed::restore)
+    }
+
+    /// Pairs of spare ports.
+    pub(crate) fn spare_ports(&self, pairs: u32) -> Result<Spare, LabError> {
+        self.thread.run(|inside| Spare::new(inside, pairs))
     }
 
     /// Tells the observer of the cpumaps that are in use now.

@@ -176,6 +176,39 @@ fn swap(inside: &Inside, site: Site<'_>, old: Installed, wanted: Wanted) -> Resu
     Ok(Installed { wanted, links: old.links, receivers: Vec::new(), program, copies: None })
 }
 
+/// Loads what is wanted, fills its maps, and attaches it to a pair of spare ports, so that it holds its entry in the
+/// kernel's dispatcher: putting it into a link, or taking it out again, then takes microseconds.
+pub(super) fn hold(
+    inside: &Inside,
+    site: Site<'_>,
+    wanted: &Wanted,
+    (spare, pair): (&Spare, u32),
+) -> Result<Held, LabError> {
+    let program = prepare(inside, site, wanted)?;
+    let link = inside.enter(spare.netns(), || program.attach(Spare::ifindex(pair), XdpMode::Native))??;
+    Ok(Held { _link: link, program })
+}
+
+/// A program that is loaded, and attached to a spare port.
+#[derive(Debug)]
+pub struct Held {
+    // Before the program: a link is dropped first.
+    _link: XdpLink,
+    program: XdpProgram,
+}
+
+impl Installed {
+    /// Puts another program into the links, until [`Self::restore`].
+    pub(super) fn put(&self, held: &Held) -> Result<(), LabError> {
+        Ok(self.links.iter().try_for_each(|(_, link)| link.update(&held.program))?)
+    }
+
+    /// Puts its own program back.
+    pub(super) fn restore(&self) -> Result<(), LabError> {
+        Ok(self.links.iter().try_for_each(|(_, link)| link.update(&self.program))?)
+    }
+}
+
 /// Copies that hold entries of the kernel's dispatcher. Their number matters to what a run costs, not to where frames go.
 fn copies_for(inside: &Inside, wanted: &Wanted) -> Result<Option<Copies>, LabError> {
     let is_dispatcher = wanted.body.builtin() == Some(Builtin::Dispatcher) && !wanted.counting;

@@ -197,6 +197,7 @@ fn verdict(builtin: Builtin, body: &ProgramBody) -> Draft {
         (_, Touch::None) => 0,
     };
     draft.globals.push(("TOUCH", vec![touch]));
+    draft.globals.push(("EXTRA", body.options.extra.to_ne_bytes().to_vec()));
     draft
 }
 
@@ -214,6 +215,7 @@ fn redirect(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>) -> Resul
     let mut draft = if builtin == Builtin::RedirectMap {
         let mut draft = Draft::new(objects::REDIRECT_MAP, "xdp_redirect_map");
         draft.globals.push(("TARGETS", targets.max(1).to_ne_bytes().to_vec()));
+        draft.globals.push(("EXTRA", body.options.extra.to_ne_bytes().to_vec()));
         draft
     } else {
         let mut draft = Draft::new(objects::BROADCAST, "xdp_broadcast");

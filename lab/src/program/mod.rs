@@ -13,6 +13,7 @@
 //! | `clones` | counting the clones of native broadcasts |
 //! | `watch` | the observer's programs |
 //! | `dispatcher` | which programs the kernel's XDP dispatcher calls directly |
+//! | `padding` | programs that only take room |
 //! | `peek` | reading kernel memory |
 //! | `traits` | the programs that write, read and exercise traits |
 //! | `traits_bench` | the programs that measure what operations on traits cost |
@@ -33,6 +34,7 @@ pub mod kernel;
 pub mod kinds;
 mod load;
 mod object;
+mod padding;
 mod peek;
 mod source;
 mod sys;
@@ -46,6 +48,7 @@ mod xdp;
 pub(crate) use builtin::slots_of;
 pub use error::ProgramError;
 pub use load::{LoadContext, examine, load};
+pub use padding::Padding;
 pub use source::{Source, SourceSpec};
 pub use traits::{Traits, TraitsProgram, TraitsSpec, TraitsTarget};
 pub use traits_bench::{TraitsBench, TraitsWork};

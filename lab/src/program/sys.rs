@@ -22,6 +22,7 @@ const PROG_GET_FD_BY_ID: u32 = 13;
 const OBJ_GET_INFO_BY_FD: u32 = 15;
 const BTF_GET_FD_BY_ID: u32 = 19;
 const MAP_UPDATE_BATCH: u32 = 26;
+const PROG_LOAD: u32 = 5;
 const LINK_CREATE: u32 = 28;
 const LINK_UPDATE: u32 = 29;
 /// `BPF_XDP` of `enum bpf_attach_type`.
@@ -48,6 +49,22 @@ pub(super) fn link_create(program: BorrowedFd<'_>, ifindex: u32, flags: u32) -> 
     let mut attributes = Attributes::default();
     attributes[..4].copy_from_slice(&[program.as_raw_fd() as u32, ifindex, ATTACH_XDP, flags]);
     let fd = bpf(LINK_CREATE, &mut attributes)?;
+    // SAFETY: the kernel just gave us this descriptor, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Loads a socket filter of so many instructions, which does nothing: what it is for is the room that its code takes.
+pub(super) fn load_padding(instructions: usize) -> io::Result<OwnedFd> {
+    // `r0 = 0` again and again, and `exit`.
+    let mut code = vec![0x0000_0000_0000_00b7_u64; instructions.max(1)];
+    code.push(0x95);
+    let license = c"GPL";
+    let mut attributes = Attributes::default();
+    // BPF_PROG_TYPE_SOCKET_FILTER
+    attributes[..2].copy_from_slice(&[1, code.len() as u32]);
+    pointer(&mut attributes, 2, code.as_ptr().cast());
+    pointer(&mut attributes, 4, license.as_ptr().cast());
+    let fd = bpf(PROG_LOAD, &mut attributes)?;
     // SAFETY: the kernel just gave us this descriptor, and nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

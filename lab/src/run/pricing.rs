@@ -109,7 +109,7 @@ pub(super) fn run(
 }
 
 /// What times a scenario's windows.
-fn clock(topology: &Topology, scenario: &Scenario) -> Clock {
+pub(crate) fn clock(topology: &Topology, scenario: &Scenario) -> Clock {
     let body = |port: PortId| {
         let (id, _) = topology.program_at(port)?;
         Some(topology.body_in(scenario, id))
@@ -126,6 +126,7 @@ fn clock(topology: &Topology, scenario: &Scenario) -> Clock {
 }
 
 /// How a case's windows are made.
+#[derive(Debug, Clone)]
 pub(crate) struct Window {
     engine: Engine,
     key: SourceKey,

@@ -220,6 +220,8 @@ pub struct Options {
     pub cpu: Option<u32>,
     /// Cpumap only: frames that the CPU's queue holds.
     pub queue: u32,
+    /// Drop, pass, tx and `redirect_map` only: steps of work that only cost time, a known slowdown.
+    pub extra: u32,
     /// Traits only: how many, and how long each is, in bytes.
     pub traits: (u32, u32),
     /// Xsk only.
@@ -237,6 +239,7 @@ impl Default for Options {
             lookup: Lookup::default(),
             cpu: None,
             queue: 2048,
+            extra: 0,
             traits: (1, 4),
             xsk: XskOptions::default(),
         }

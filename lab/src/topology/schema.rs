@@ -30,6 +30,9 @@ pub(crate) const DISPATCHER_MOST: i64 = 256;
 /// Longest queue of a cpumap: the kernel's limit.
 pub(crate) const QUEUE_MOST: i64 = 16_384;
 
+/// Most steps of extra work.
+pub(crate) const EXTRA_MOST: i64 = 1_000;
+
 /// Most traits that the built-in `traits` writes.
 pub(crate) const TRAITS_MOST: i64 = 8;
 /// Least descriptors of a ring.
@@ -253,6 +256,10 @@ table! {
         /// Frames that `cpumap` may have waiting; 2048 unless given.
         #[schemars(range(min = 1, max = QUEUE_MOST))]
         queue: i64,
+        /// Steps of work that only cost time, which drop, pass, tx and `redirect_map` spend on each frame: a known
+        /// slowdown, by which a comparison shows that it finds one. 0 unless given.
+        #[schemars(range(min = 0, max = EXTRA_MOST))]
+        extra: i64,
         /// How many traits `traits` writes; 1 unless given.
         #[schemars(range(min = 1, max = TRAITS_MOST))]
         traits: i64,

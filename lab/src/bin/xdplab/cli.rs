@@ -54,6 +54,14 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  xdplab run topologies/i40e-veth.toml\n  xdplab run topologies/*.toml --format json > report.json\n  xdplab run lab.toml --scenario 'drop at dut' --frames 100000000"
     )]
     Run(RunArgs),
+    /// Compares two topologies, objects, values of a global, or reports: a verdict in nanoseconds.
+    #[command(
+        after_help = "Examples:\n  xdplab compare old.toml new.toml --budget 1\n  xdplab compare lab.toml lab.toml --b programs.mine.globals.LIMIT=200\n  xdplab compare old.bpf.o new.bpf.o --program xdp_main --budget 0.5 --format cover-letter\n  xdplab compare old.bpf.o new.bpf.o --topology lab.toml --replace mine\n  xdplab compare before.json after.json\n  git bisect run sh -c 'make && xdplab compare good.bpf.o new.bpf.o --budget 2 --bisect'"
+    )]
+    Compare(CompareArgs),
+    /// Finds this machine's noise floor, and shows which slowdowns it finds in which time.
+    #[command(after_help = "Examples:\n  xdplab calibrate\n  xdplab calibrate --seconds 60 --extra 4 --format json")]
+    Calibrate(CalibrateArgs),
     /// Runs a micro-benchmark and prints it beside the published figures.
     #[command(
         after_help = "Examples:\n  xdplab bench dispatcher\n  xdplab bench dispatcher --entries 60 --format json > dispatcher.json\n  xdplab bench broadcast --targets 3 --inner drop\n  xdplab bench traits --format md >> $GITHUB_STEP_SUMMARY\n  xdplab bench flow --key-bytes 16 --key-bytes 40 --flows 10000"
@@ -211,6 +219,92 @@ pub(crate) struct RunArgs {
     /// How the report is printed.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// The baseline: a topology (.toml), a report (.json) or an object.
+    pub(crate) a: PathBuf,
+    /// The candidate, of the same kind.
+    pub(crate) b: PathBuf,
+    /// What the candidate may cost more, in nanoseconds a packet; without it the comparison only reports.
+    #[arg(long, value_name = "NS")]
+    pub(crate) budget: Option<f64>,
+    /// The candidate may not be faster by more than the budget either.
+    #[arg(long, requires = "budget")]
+    pub(crate) within: bool,
+    /// A change of the baseline's topology: `path.to.key=VALUE`; may be given several times.
+    #[arg(long = "a", value_name = "KEY=VALUE")]
+    pub(crate) change_a: Vec<String>,
+    /// A change of the candidate's topology.
+    #[arg(long = "b", value_name = "KEY=VALUE")]
+    pub(crate) change_b: Vec<String>,
+    /// The topology in which objects are compared, in place of the program that `--replace` names.
+    #[arg(long, value_name = "FILE", requires = "replace")]
+    pub(crate) topology: Option<PathBuf>,
+    /// The program of the topology that objects stand in for.
+    #[arg(long, value_name = "PROGRAM", requires = "topology")]
+    pub(crate) replace: Option<String>,
+    /// The program in the objects; needed where they have several.
+    #[arg(long)]
+    pub(crate) program: Option<String>,
+    /// Only the scenario of this name; may be given several times.
+    #[arg(long = "scenario", value_name = "NAME")]
+    pub(crate) scenarios: Vec<String>,
+    /// Longest measuring, in seconds.
+    #[arg(long, default_value_t = 60.0)]
+    pub(crate) seconds: f64,
+    /// Most reloads.
+    #[arg(long, default_value_t = 64)]
+    pub(crate) reloads: usize,
+    /// Where all random orders and paddings start from; from the clock unless given.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Loads programs once only: a negative control, which takes code placement for a difference.
+    #[arg(long)]
+    pub(crate) no_reload: bool,
+    /// Leaves the noise floor out, and takes any budget.
+    #[arg(long)]
+    pub(crate) no_floor: bool,
+    /// Compares reports whose fingerprints differ, and says so in every line.
+    #[arg(long)]
+    pub(crate) across: bool,
+    /// Exit codes for `git bisect run`: 0 good, 1 regressed, 125 can't be judged.
+    #[arg(long)]
+    pub(crate) bisect: bool,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: CompareFormat,
+}
+
+/// How a comparison is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum CompareFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// A Markdown table.
+    Md,
+    /// Plain text of 72 columns, for a patch's cover letter.
+    CoverLetter,
+    /// For machines.
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CalibrateArgs {
+    /// Longest comparison of a program with itself, in seconds.
+    #[arg(long, default_value_t = 20.0)]
+    pub(crate) seconds: f64,
+    /// Steps of extra work of a known slowdown; may be given several times.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) extra: Vec<u32>,
+    /// Where all random orders and paddings start from; from the clock unless given.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: BenchFormat,
 }
 
 #[derive(Debug, Args)]

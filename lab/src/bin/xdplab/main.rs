@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod cli;
+mod compare;
 mod doctor;
 mod down;
 mod exec;
@@ -43,6 +44,8 @@ fn main() -> ExitCode {
         Verb::Exec(args) => exec::exec(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Bench(args) => bench::bench(&args),
+        Verb::Compare(args) => compare::compare(&args),
+        Verb::Calibrate(args) => compare::calibrate(&args),
         Verb::Report(args) => report::report(&args),
         Verb::History(args) => history::history(&args),
         Verb::Graph(args) => graph::graph(&args),

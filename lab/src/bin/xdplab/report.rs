@@ -48,7 +48,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
 }
 
 /// The reports of a file.
-fn read(path: &Path) -> Result<Vec<Stored>, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Vec<Stored>, Failure> {
     let file = path.display();
     // A device may never end.
     if fs::metadata(path).is_ok_and(|file| !file.is_file()) {

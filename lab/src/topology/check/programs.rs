@@ -17,7 +17,7 @@ use crate::{
             ProgramSource, Touch,
         },
         read::{At, Field, Names, RawValue},
-        schema::{DISPATCHER_MOST, ENTRIES_MOST, QUEUE_MOST, RawBody, RawOptions, RawProgram, TRAITS_MOST},
+        schema::{DISPATCHER_MOST, ENTRIES_MOST, EXTRA_MOST, QUEUE_MOST, RawBody, RawOptions, RawProgram, TRAITS_MOST},
         spans::ProgramSpans,
         suggest,
     },
@@ -303,6 +303,11 @@ impl<'a> Checker<'a> {
                 &[Builtin::RedirectMap, Builtin::Broadcast],
             ),
             ("exclude-ingress", raw.exclude_ingress.given().map(|at| at.span.clone()), &[Builtin::Broadcast]),
+            (
+                "extra",
+                raw.extra.given().map(|at| at.span.clone()),
+                &[Builtin::Drop, Builtin::Pass, Builtin::Tx, Builtin::RedirectMap],
+            ),
             ("single-target", raw.single_target.given().map(|at| at.span.clone()), &[Builtin::Broadcast]),
             ("entries", raw.entries.given().map(|at| at.span.clone()), &[Builtin::Dispatcher]),
             ("lookup", raw.lookup.given().map(|at| at.span.clone()), &[Builtin::Flow]),
@@ -340,6 +345,7 @@ impl<'a> Checker<'a> {
             },
             cpu: self.in_range(&raw.cpu, "a CPU", 0..=i64::from(u16::MAX)),
             queue: self.in_range(&raw.queue, "a queue length", 1..=QUEUE_MOST).unwrap_or(2048),
+            extra: self.in_range(&raw.extra, "a number of steps", 0..=EXTRA_MOST).unwrap_or(0),
             traits: (
                 self.in_range(&raw.traits, "a number of traits", 1..=TRAITS_MOST).unwrap_or(1),
                 self.one_of(&raw.trait_bytes, "a trait's length", &[2, 4, 8]).unwrap_or(4),

@@ -1,0 +1,326 @@
+//! Comparing two topologies, turn by turn, with a verdict in nanoseconds.
+//!
+//! ```text
+//! a reload: padding, program A, padding, program B (or B first), each held ready at a spare port
+//!   a block: windows A B B A, or B A A B; programs swapped by link updates
+//! ```
+//!
+//! | file | owns |
+//! |---|---|
+//! | `mod` | which scenarios stand beside each other, when there is enough, the report |
+//! | `pairing` | two topologies of one structure |
+//! | `reload` | one reload of one row: its programs, its blocks, what disturbed them |
+//! | `source` | what is compared: topologies, objects, values of a global |
+//! | `reports` | two reports, which are numbers of two runs |
+//! | `calibrate` | the noise floor, and proof that a known slowdown is found |
+
+pub mod calibrate;
+pub mod pairing;
+mod reload;
+mod reports;
+pub mod source;
+
+use std::time::Instant;
+
+use pairing::{Pairing, PairingError};
+pub use reports::{ReportsError, of_reports};
+use reload::RowUnderTest;
+
+use crate::{
+    host::lock::HostLock,
+    lab::{Lab, LabError},
+    measure::{
+        fingerprint,
+        interval::median,
+        stats::{
+            decide::{Aim, Budget, BudgetError, DecideError, Decision, Row, Verdict, decide_rows},
+            floor::noise_floor,
+            hodges_lehmann::hodges_lehmann,
+            looks::{Plan, PlanError},
+        },
+    },
+    program::watch::EventSet,
+    record::compare::{COMPARE_SCHEMA, CompareReport, CompareRow, CompareVerdict},
+    run::Progress,
+    traffic::Stop,
+};
+
+/// What a caller may choose.
+#[derive(Debug, Clone)]
+pub struct CompareOptions {
+    /// What `b` may cost more, in nanoseconds a packet; `None`: the comparison only reports.
+    pub budget: Option<f64>,
+    /// Whether `b` may not be faster by more than the budget either.
+    pub within: bool,
+    /// Only scenarios of these names; all of them where empty.
+    pub only: Vec<String>,
+    /// Longest measuring, in seconds.
+    pub seconds: f64,
+    /// Most reloads; the looks are planned up to there.
+    pub reloads: usize,
+    /// Blocks a reload.
+    pub blocks: usize,
+    /// Where all random orders and paddings start from; `None`: from the clock.
+    pub seed: Option<u64>,
+    /// Whether programs are loaded anew. Without, the comparison is one of two places in memory: a negative control.
+    pub reload: bool,
+    /// Whether the noise floor is measured first, and a budget below it refused.
+    pub floor: bool,
+}
+
+impl Default for CompareOptions {
+    fn default() -> Self {
+        Self {
+            budget: None,
+            within: false,
+            only: Vec::new(),
+            seconds: 60.0,
+            reloads: 64,
+            blocks: 4,
+            seed: None,
+            reload: true,
+            floor: true,
+        }
+    }
+}
+
+/// Reloads after which there is a look.
+const LOOKS: [usize; 10] = [6, 8, 12, 16, 24, 32, 48, 64, 96, 128];
+/// Fewest reloads of which anything can be said.
+pub const FEWEST_RELOADS: usize = 6;
+/// Reloads of the A/A comparison that gives the floor.
+const FLOOR_RELOADS: usize = 8;
+/// The intervals' level: 90 %.
+const ERROR: f64 = 0.10;
+
+/// Why there is no comparison.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompareError {
+    /// The two don't stand beside each other.
+    #[error(transparent)]
+    Pairing(#[from] PairingError),
+    /// The budget is none.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
+    /// The looks can't be planned.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The differences can't be judged.
+    #[error(transparent)]
+    Decide(#[from] DecideError),
+    /// Too little is asked for.
+    #[error(
+        "{found} reloads are too few: an interval of 90 % takes {FEWEST_RELOADS} at least. Windows of one load say where its code lay, not what it costs"
+    )]
+    TooFew {
+        /// Reloads asked for.
+        found: usize,
+    },
+    /// No window could be timed.
+    #[error("\"{scenario}\" could not be timed: {frames} frames of a window did not arrive")]
+    Untimed {
+        /// The scenario.
+        scenario: String,
+        /// Frames that were lost.
+        frames: u64,
+    },
+    /// The lab could not be brought up or run.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+}
+
+impl CompareError {
+    /// Whether the files or the arguments are at fault, rather than the host.
+    pub fn is_of_the_input(&self) -> bool {
+        match self {
+            Self::Lab(error) => error.is_of_the_input(),
+            Self::Untimed { .. } => false,
+            _ => true,
+        }
+    }
+}
+
+/// Differences of a row, as they come.
+#[derive(Debug, Clone, Default)]
+struct Measured {
+    differences: Vec<f64>,
+    a: Vec<f64>,
+    b: Vec<f64>,
+    blocks: u64,
+    redrawn: u64,
+    seconds: f64,
+}
+
+/// Compares two topologies of one structure: scenarios of the same name, mode by mode.
+///
+/// # Errors
+/// Where they don't stand beside each other, the budget is below the noise floor, or the lab can't be brought up.
+pub fn run(
+    pairing: &Pairing,
+    options: &CompareOptions,
+    stop: &Stop,
+    progress: &dyn Progress,
+) -> Result<CompareReport, CompareError> {
+    let started = jiff::Timestamp::now();
+    if options.reloads < FEWEST_RELOADS {
+        return Err(CompareError::TooFew { found: options.reloads });
+    }
+    let rows = pairing.rows(&options.only)?;
+    let seed = options.seed.unwrap_or_else(|| started.as_nanosecond() as u64);
+    let mut dice = fastrand::Rng::with_seed(seed);
+    let _alone =
+        HostLock::exclusive(&mut |holder| progress.waiting(holder)).map_err(LabError::from)?;
+    progress.step("bring up");
+    let mut lab = Lab::new(&pairing.a)?;
+    lab.watch(EventSet::Errors)?;
+    let mut under_test: Vec<RowUnderTest> =
+        rows.into_iter().map(|row| RowUnderTest::new(&lab, pairing, row, options)).collect::<Result<_, _>>()?;
+    let mut notes = Vec::new();
+    let floor_ns = if options.floor {
+        progress.step("noise floor");
+        let differences = floor(&mut lab, &mut under_test[0], &mut dice, stop)?;
+        // A floor of a few reloads, as it will be after as many as are planned: intervals narrow by the root of their number.
+        let scale = (FLOOR_RELOADS as f64 / options.reloads as f64).sqrt();
+        noise_floor(&differences, 1.0 - ERROR).map(|floor| floor.ns * scale).filter(|ns| ns.is_finite())
+    } else {
+        None
+    };
+    let aim = if options.within { Aim::Within } else { Aim::AtMost };
+    let budget = options.budget.map(|ns| Budget::new(ns, aim, floor_ns)).transpose()?;
+    let plan = plan(options.reloads, under_test.len())?;
+    let mut measured = vec![Measured::default(); under_test.len()];
+    let began = Instant::now();
+    let mut decisions = None;
+    let mut reloads = 0;
+    while reloads < options.reloads && !stop.is_asked() && began.elapsed().as_secs_f64() < options.seconds {
+        progress.step("reloads");
+        progress.frames(reloads as u64, options.reloads as u64);
+        let mut order: Vec<usize> = (0..under_test.len()).collect();
+        dice.shuffle(&mut order);
+        for row in order {
+            let at = Instant::now();
+            let Some(of) = reload::measure(&mut lab, &mut under_test[row], options, &mut dice, stop)? else { continue };
+            let into = &mut measured[row];
+            into.differences.push(of.difference);
+            into.a.extend(of.a);
+            into.b.extend(of.b);
+            into.blocks += of.blocks;
+            into.redrawn += of.redrawn;
+            into.seconds += at.elapsed().as_secs_f64();
+        }
+        reloads = measured.iter().map(|m| m.differences.len()).min().unwrap_or(0);
+        if let Some(budget) = budget
+            && plan.looks().iter().any(|look| look.reloads == reloads)
+        {
+            let now = judge(&measured, reloads, budget, &plan)?;
+            let open = now.iter().any(|decision| matches!(decision.verdict, Verdict::More { .. }));
+            decisions = Some(now);
+            if !open {
+                break;
+            }
+        }
+    }
+    lab.down()?;
+    if let Some(budget) = budget
+        && reloads >= FEWEST_RELOADS
+        && !plan.looks().iter().any(|look| look.reloads == reloads)
+    {
+        // Time ran out between two looks: what is left of the error is spent here.
+        let plan = plan.ended_at(reloads);
+        decisions = Some(judge(&measured, reloads, budget, &plan)?);
+    }
+    if reloads < FEWEST_RELOADS {
+        notes.push(format!("{reloads} reloads in the time given: too few for an interval"));
+    }
+    if budget.is_none() {
+        notes.push("no budget was given: the comparison reports, and judges nothing slower".to_owned());
+    }
+    if !options.reload {
+        notes.push("programs were not loaded anew: this compares two places in memory as much as two programs".to_owned());
+    }
+    notes.extend(pairing.notes.iter().cloned());
+    let rows = under_test
+        .iter()
+        .zip(&measured)
+        .enumerate()
+        .map(|(n, (row, m))| record(row, m, decisions.as_ref().and_then(|d| d.get(n)), options))
+        .collect();
+    Ok(CompareReport {
+        schema: COMPARE_SCHEMA.to_owned(),
+        started: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        fingerprint: fingerprint::of_host(),
+        a: pairing.a_name.clone(),
+        b: pairing.b_name.clone(),
+        differs: Vec::new(),
+        interleaved: true,
+        seed,
+        rows,
+        floor_ns,
+        notes,
+    })
+}
+
+/// The looks up to so many reloads.
+fn plan(reloads: usize, rows: usize) -> Result<Plan, PlanError> {
+    let mut looks: Vec<usize> = LOOKS.into_iter().filter(|look| *look < reloads).collect();
+    looks.push(reloads);
+    Plan::new(ERROR, &looks, rows)
+}
+
+/// An A/A comparison of one row.
+fn floor(
+    lab: &mut Lab,
+    row: &mut RowUnderTest,
+    dice: &mut fastrand::Rng,
+    stop: &Stop,
+) -> Result<Vec<f64>, CompareError> {
+    let options = CompareOptions { blocks: 4, ..CompareOptions::default() };
+    let mut differences = Vec::new();
+    row.same(true);
+    for _ in 0..FLOOR_RELOADS {
+        if stop.is_asked() {
+            break;
+        }
+        differences.extend(reload::measure(lab, row, &options, dice, stop)?.map(|of| of.difference));
+    }
+    row.same(false);
+    Ok(differences)
+}
+
+fn judge(measured: &[Measured], reloads: usize, budget: Budget, plan: &Plan) -> Result<Vec<Decision>, DecideError> {
+    let rows: Vec<Row<'_>> =
+        measured.iter().map(|m| Row { differences: &m.differences[..reloads], budget }).collect();
+    decide_rows(&rows, plan)
+}
+
+fn record(row: &RowUnderTest, m: &Measured, decision: Option<&Decision>, options: &CompareOptions) -> CompareRow {
+    let estimate = decision
+        .and_then(|decision| decision.estimate)
+        .or_else(|| hodges_lehmann(&m.differences, 1.0 - ERROR));
+    let ci = estimate.map_or([None; 2], |e| [e.low, e.high].map(|end| Some(end).filter(|end| end.is_finite())));
+    let improved = decision.map_or_else(|| ci[1].is_some_and(|high| high < 0.0), |decision| decision.improved);
+    let verdict = match (options.budget, decision.map(|decision| &decision.verdict)) {
+        (_, Some(Verdict::Regressed | Verdict::Different)) => CompareVerdict::Regressed,
+        (_, Some(Verdict::Ok)) | (None, _) if improved => CompareVerdict::Improved,
+        (_, Some(Verdict::Ok)) => CompareVerdict::Ok,
+        (None, _) if ci[0].is_some() && ci[1].is_some() => CompareVerdict::Ok,
+        _ => CompareVerdict::Inconclusive,
+    };
+    let middle = |windows: &[f64]| median(windows).map_or(f64::NAN, |estimate| estimate.value);
+    CompareRow {
+        name: row.name().to_owned(),
+        mode: row.mode(),
+        a_ns: middle(&m.a),
+        b_ns: middle(&m.b),
+        delta_ns: estimate.map_or(f64::NAN, |estimate| estimate.value),
+        ci,
+        budget_ns: options.budget,
+        verdict,
+        blocks: m.blocks,
+        redrawn: m.redrawn,
+        reloads: m.differences.len() as u64,
+        seconds: m.seconds,
+        differences: m.differences.clone(),
+    }
+}

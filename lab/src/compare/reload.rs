@@ -1,0 +1,265 @@
+//! One reload of one row: both sides' programs loaded anew, in random order and with padding of random size between
+//! them, then blocks of windows in which they take turns.
+
+use std::fs;
+
+use super::{CompareError, CompareOptions, pairing::{PairedRow, Pairing}};
+use crate::{
+    lab::{Held, Lab, LabError, Spare, Wanted, wanted},
+    measure::stats::blocks::{self, Block, Order, Side},
+    program::Padding,
+    run::{
+        RunOptions,
+        pricing::{Clock, Window, clock},
+    },
+    topology::{Builtin, ProgramBody, ProgramId, Scenario},
+    traffic::{Stop, cpu},
+    xdp::XdpMode,
+};
+
+/// Frames of a window, at most and at least: 1 to 4 ms of traffic.
+const FRAMES_MOST: u64 = 12_800;
+const FRAMES_LEAST: u64 = 1_280;
+/// Length of a window that is aimed at, in nanoseconds.
+const WINDOW_NS: f64 = 2e6;
+/// A block that was disturbed is drawn again so often at most.
+const REDRAWS: u64 = 3;
+/// Instructions of the padding, at most: some pages of machine code.
+const PADDING_MOST: usize = 2_000;
+
+/// One row, ready to be measured.
+pub(super) struct RowUnderTest {
+    row: PairedRow,
+    /// The baseline's scenario, with all bodies in place of the file's.
+    scenario: Scenario,
+    /// What is loaded for either side: by program.
+    a: Vec<Wanted>,
+    b: Vec<Wanted>,
+    spare: Spare,
+    clock: Clock,
+    frames: Option<u64>,
+    /// Whether both sides are the baseline's.
+    same: bool,
+    /// What is loaded, where it is not loaded anew each time.
+    kept: Option<(Vec<Held>, Vec<Held>)>,
+}
+
+/// What one reload gave.
+pub(super) struct Reloaded {
+    /// Candidate minus baseline, in nanoseconds a packet.
+    pub(super) difference: f64,
+    /// Windows of the baseline.
+    pub(super) a: Vec<f64>,
+    /// Windows of the candidate.
+    pub(super) b: Vec<f64>,
+    /// Blocks that count.
+    pub(super) blocks: u64,
+    /// Blocks that were drawn again.
+    pub(super) redrawn: u64,
+}
+
+impl RowUnderTest {
+    pub(super) fn new(
+        lab: &Lab,
+        pairing: &Pairing,
+        row: PairedRow,
+        _: &CompareOptions,
+    ) -> Result<Self, CompareError> {
+        let ids = || (0..pairing.a.programs.len()).map(ProgramId);
+        let bodies = |topology: &crate::topology::Topology, scenario: &Scenario| -> Vec<ProgramBody> {
+            ids().map(|id| topology.body_in(scenario, id).clone()).collect()
+        };
+        let (a, b) = (bodies(&pairing.a, &row.a), bodies(&pairing.b, &row.b));
+        let differing: Vec<ProgramId> = ids().filter(|id| a[id.0] != b[id.0]).collect();
+        // The same programs twice: everything on the way but the sinks, which the lab brought.
+        let walk = pairing.a.walk(&row.a);
+        let on_the_way: Vec<ProgramId> =
+            ids().filter(|id| walk.programs.contains(id) && a[id.0].builtin() != Some(Builtin::Sink)).collect();
+        let chosen = if differing.is_empty() { on_the_way } else { differing };
+        let mut scenario = row.a.clone();
+        scenario.programs = ids().zip(a.iter().cloned()).collect();
+        let all = wanted(&pairing.a, Some(&scenario), row.mode, false);
+        let of = |bodies: &[ProgramBody]| -> Vec<Wanted> {
+            let chosen = all.iter().filter(|want| chosen.contains(&want.program));
+            chosen.map(|want| Wanted { body: bodies[want.program.0].clone(), ..want.clone() }).collect()
+        };
+        let (a, b) = (of(&a), of(&b));
+        let spare = lab.spare_ports(2 * a.len().max(1) as u32)?;
+        let mut clock = clock(&pairing.a, &scenario);
+        // A sink that is itself compared can't be the clock.
+        if let Clock::Sink(port) = clock
+            && a.iter().any(|want| pairing.a.programs[want.program.0].attach.contains(&port))
+        {
+            clock = Clock::Source;
+        }
+        Ok(Self { row, scenario, a, b, spare, clock, frames: None, same: false, kept: None })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.row.a.name
+    }
+
+    pub(super) fn mode(&self) -> XdpMode {
+        self.row.mode
+    }
+
+    /// Has both sides be the baseline's, or each its own again.
+    pub(super) fn same(&mut self, same: bool) {
+        self.same = same;
+        self.kept = None;
+    }
+
+    /// Loads both sides, in random order, with padding of random size before each program.
+    fn load(&self, lab: &Lab, dice: &mut fastrand::Rng) -> Result<(Vec<Held>, Vec<Held>), LabError> {
+        let b = if self.same { &self.a } else { &self.b };
+        let mut padding = Vec::new();
+        let mut pair = 0;
+        let mut side = |wanted: &[Wanted], dice: &mut fastrand::Rng| -> Result<Vec<Held>, LabError> {
+            let mut held = Vec::new();
+            for want in wanted {
+                padding.push(Padding::load(dice.usize(1..PADDING_MOST))?);
+                held.push(lab.hold(want, &self.spare, pair)?);
+                pair += 1;
+            }
+            Ok(held)
+        };
+        if dice.bool() {
+            let a = side(&self.a, dice)?;
+            let b = side(b, dice)?;
+            Ok((a, b))
+        } else {
+            let b = side(b, dice)?;
+            let a = side(&self.a, dice)?;
+            Ok((a, b))
+        }
+    }
+}
+
+/// One reload: `None` where a stop was asked for.
+pub(super) fn measure(
+    lab: &mut Lab,
+    row: &mut RowUnderTest,
+    options: &CompareOptions,
+    dice: &mut fastrand::Rng,
+    stop: &Stop,
+) -> Result<Option<Reloaded>, CompareError> {
+    lab.install(Some(&row.scenario), row.row.mode, false)?;
+    let topology = lab.topology().clone();
+    let window = Window::new(lab, &topology, &row.scenario, &RunOptions::default())?;
+    let held = match row.kept.take().filter(|_| !options.reload) {
+        Some(kept) => kept,
+        None => row.load(lab, dice)?,
+    };
+    let frames = match row.frames {
+        Some(frames) => frames,
+        None => *row.frames.insert(frames_of_a_window(lab, row, &window, stop)?),
+    };
+    let window = window.with(frames, row.clock);
+    let put = |lab: &Lab, side: Side| -> Result<(), LabError> {
+        let programs = if side == Side::Baseline { &held.0 } else { &held.1 };
+        row.a.iter().zip(programs).try_for_each(|(want, held)| lab.put(want.program, held))
+    };
+    let mut orders = blocks::Orders::seeded(dice.u64(..));
+    let mut all = Vec::new();
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    let mut redrawn = 0;
+    for order in orders.draw(options.blocks) {
+        let mut block = take(lab, &window, order, &put, stop)?;
+        let mut again = 0;
+        while block.as_ref().is_some_and(|block| block.difference().is_none()) && again < REDRAWS {
+            again += 1;
+            block = take(lab, &window, order, &put, stop)?;
+        }
+        redrawn += again;
+        let Some(block) = block else {
+            lab.restore()?;
+            return Ok(None);
+        };
+        for (window, side) in block.windows.iter().zip(order.sides()) {
+            if side == Side::Baseline { a.push(window.ns) } else { b.push(window.ns) }
+        }
+        all.push(block);
+    }
+    lab.restore()?;
+    let reloaded = blocks::reload(&all);
+    if !options.reload {
+        row.kept = Some(held);
+    }
+    let Some(difference) = reloaded.difference else {
+        return Err(CompareError::Untimed { scenario: row.name().to_owned(), frames });
+    };
+    Ok(Some(Reloaded { difference, a, b, blocks: reloaded.used as u64, redrawn }))
+}
+
+/// One block; `None` where a stop was asked for.
+fn take(
+    lab: &mut Lab,
+    window: &Window,
+    order: Order,
+    put: &dyn Fn(&Lab, Side) -> Result<(), LabError>,
+    stop: &Stop,
+) -> Result<Option<Block>, LabError> {
+    let mut windows = [blocks::Window { ns: f64::NAN, disturbed: false }; 4];
+    for (of, side) in windows.iter_mut().zip(order.sides()) {
+        put(lab, side)?;
+        let before = Surroundings::now();
+        let (ns, _) = window.measure(lab, stop)?;
+        if stop.is_asked() {
+            return Ok(None);
+        }
+        of.ns = ns.unwrap_or(f64::NAN);
+        of.disturbed = Surroundings::now() != before;
+    }
+    Ok(Some(Block { order, windows }))
+}
+
+/// As many frames as make a window of the length aimed at, whole batches.
+fn frames_of_a_window(lab: &mut Lab, row: &RowUnderTest, window: &Window, stop: &Stop) -> Result<u64, CompareError> {
+    let probe = window.clone().with(FRAMES_LEAST, row.clock);
+    let mut ns = Vec::new();
+    let mut lost = 0;
+    for _ in 0..3 {
+        let (of, missing) = probe.measure(lab, stop)?;
+        ns.extend(of);
+        lost += missing;
+    }
+    let Some(ns) = ns.into_iter().reduce(f64::min) else {
+        return Err(CompareError::Untimed { scenario: row.name().to_owned(), frames: lost });
+    };
+    Ok(((WINDOW_NS / ns / 64.0) as u64 * 64).clamp(FRAMES_LEAST, FRAMES_MOST))
+}
+
+/// Frequencies that differ by less are the same, in kHz: what the kernel tells is measured.
+const FREQUENCY_STEP: u64 = 100_000;
+
+/// What must not change while a window is taken.
+#[derive(Debug, PartialEq, Eq)]
+struct Surroundings {
+    /// Time that the hypervisor gave to others, in ticks of the kernel's accounting.
+    steal: u64,
+    /// The CPU's frequency as the kernel has it, where it tells.
+    frequency: Option<u64>,
+    /// The clock that the kernel tells time by.
+    clock: Option<String>,
+}
+
+impl Surroundings {
+    fn now() -> Self {
+        let cpu = cpu::sender();
+        let line = |text: &str| {
+            let name = format!("cpu{cpu} ");
+            text.lines().find(|line| line.starts_with(&name)).map(str::to_owned)
+        };
+        let stat = fs::read_to_string("/proc/stat").ok().and_then(|text| line(&text)).unwrap_or_default();
+        // user, nice, system, idle, iowait, irq, softirq, steal
+        let steal = stat.split_ascii_whitespace().nth(8).and_then(|ticks| ticks.parse().ok()).unwrap_or(0);
+        let read = |path: &str| fs::read_to_string(path).ok();
+        Self {
+            steal,
+            frequency: read(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq"))
+                .and_then(|khz| khz.trim().parse::<u64>().ok())
+                .map(|khz| khz.div_ceil(FREQUENCY_STEP)),
+            clock: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        }
+    }
+}
