@@ -4,6 +4,7 @@
 //! and veth pairs, loads the programs, sends real frames through the real kernel, accounts for every one, prices the
 //! path in nanoseconds a packet, and reports. `lab/ARCHITECTURE.md` shows how the parts stand to each other.
 
+pub mod baseline;
 pub mod bench;
 pub mod compare;
 pub mod history;

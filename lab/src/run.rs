@@ -1,5 +1,6 @@
 //! Running a topology: every scenario in every mode, its correctness first, then its price, then the verdict.
 
+mod budgets;
 pub mod checks;
 pub(crate) mod correctness;
 mod facts;
@@ -9,6 +10,7 @@ pub(crate) mod profiling;
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
+    baseline,
     host::lock::HostLock,
     lab::{Lab, LabError},
     observe::ledger::Settled,
@@ -31,6 +33,10 @@ pub struct RunOptions {
     pub batch: Option<u32>,
     /// Leaves pricing out.
     pub no_pricing: bool,
+    /// Where accepted baselines are, against which `budget-ns` binds; `None`: it binds against nothing.
+    pub baselines: Option<std::path::PathBuf>,
+    /// Whether a baseline of another fingerprint will do.
+    pub across: bool,
     /// Profiles each priced case, after all of them were priced.
     pub profile: bool,
 }
@@ -112,12 +118,18 @@ pub fn run(
     }
     progress.step("take down");
     lab.down()?;
+    let fingerprint = facts::fingerprint(topology, options);
+    // The lab is gone, and its lock with it: the comparison has one of its own.
+    if !options.no_pricing && !stop.is_asked() {
+        budgets::check(topology, &mut cases, &fingerprint, options, stop, progress)?;
+    }
     Ok(Report {
+        topology: Some(baseline::record(topology)),
         schema: REPORT_SCHEMA.to_owned(),
         lab: topology.name.clone(),
         about: topology.about.clone(),
         started: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        fingerprint: facts::fingerprint(topology, options),
+        fingerprint,
         links: links(topology),
         scenarios: judge(topology, cases, options),
     })

@@ -1,6 +1,7 @@
 //! Tests that need no privilege: what is read, checked and rendered, without a kernel object.
 
 mod command;
+mod compare;
 mod history;
 mod objects;
 mod reports;

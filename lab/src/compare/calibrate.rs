@@ -54,7 +54,8 @@ fn path(extra: u32) -> Topology {
 pub fn run(options: &CalibrateOptions, stop: &Stop, progress: &dyn Progress) -> Result<CalibrateReport, CompareError> {
     let started = jiff::Timestamp::now();
     let seed = options.seed.unwrap_or_else(|| started.as_nanosecond() as u64);
-    let name = |extra: u32| if extra == 0 { "drop".to_owned() } else { format!("drop and {extra} steps of extra work") };
+    let name =
+        |extra: u32| if extra == 0 { "drop".to_owned() } else { format!("drop and {extra} steps of extra work") };
     let pairing = |extra: u32| Pairing::new(path(0), path(extra), name(0), name(extra));
     let base = CompareOptions {
         seed: Some(seed),
@@ -87,7 +88,8 @@ pub fn run(options: &CalibrateOptions, stop: &Stop, progress: &dyn Progress) -> 
         progress.step(&format!("{extra} steps of extra work"));
         let pairing = pairing(*extra)?;
         // What it costs, by a measurement of its own that nothing cuts short.
-        let known = compare(&pairing, &CompareOptions { seconds: SEARCH, reloads: 32, ..base.clone() }, stop, progress)?;
+        let known =
+            compare(&pairing, &CompareOptions { seconds: SEARCH, reloads: 32, ..base.clone() }, stop, progress)?;
         let search = CompareOptions { budget: Some(0.0), seconds: SEARCH, ..base.clone() };
         let at = Instant::now();
         let found = compare(&pairing, &search, stop, progress)?;
@@ -110,7 +112,8 @@ pub fn run(options: &CalibrateOptions, stop: &Stop, progress: &dyn Progress) -> 
         detect,
         sight,
         notes: vec![
-            "the path is one hop of veth, a program that drops; the slowdowns are steps of work in that program".to_owned(),
+            "the path is one hop of veth, a program that drops; the slowdowns are steps of work in that program"
+                .to_owned(),
         ],
     })
 }

@@ -23,8 +23,8 @@ pub mod source;
 use std::time::Instant;
 
 use pairing::{Pairing, PairingError};
-pub use reports::{ReportsError, of_reports};
 use reload::RowUnderTest;
+pub use reports::{ReportsError, of_reports};
 
 use crate::{
     host::lock::HostLock,
@@ -169,8 +169,7 @@ pub fn run(
     let rows = pairing.rows(&options.only)?;
     let seed = options.seed.unwrap_or_else(|| started.as_nanosecond() as u64);
     let mut dice = fastrand::Rng::with_seed(seed);
-    let _alone =
-        HostLock::exclusive(&mut |holder| progress.waiting(holder)).map_err(LabError::from)?;
+    let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder)).map_err(LabError::from)?;
     progress.step("bring up");
     let mut lab = Lab::new(&pairing.a)?;
     lab.watch(EventSet::Errors)?;
@@ -237,7 +236,9 @@ pub fn run(
         notes.push("no budget was given: the comparison reports, and judges nothing slower".to_owned());
     }
     if !options.reload {
-        notes.push("programs were not loaded anew: this compares two places in memory as much as two programs".to_owned());
+        notes.push(
+            "programs were not loaded anew: this compares two places in memory as much as two programs".to_owned(),
+        );
     }
     notes.extend(pairing.notes.iter().cloned());
     let rows = under_test
@@ -289,15 +290,13 @@ fn floor(
 }
 
 fn judge(measured: &[Measured], reloads: usize, budget: Budget, plan: &Plan) -> Result<Vec<Decision>, DecideError> {
-    let rows: Vec<Row<'_>> =
-        measured.iter().map(|m| Row { differences: &m.differences[..reloads], budget }).collect();
+    let rows: Vec<Row<'_>> = measured.iter().map(|m| Row { differences: &m.differences[..reloads], budget }).collect();
     decide_rows(&rows, plan)
 }
 
 fn record(row: &RowUnderTest, m: &Measured, decision: Option<&Decision>, options: &CompareOptions) -> CompareRow {
-    let estimate = decision
-        .and_then(|decision| decision.estimate)
-        .or_else(|| hodges_lehmann(&m.differences, 1.0 - ERROR));
+    let estimate =
+        decision.and_then(|decision| decision.estimate).or_else(|| hodges_lehmann(&m.differences, 1.0 - ERROR));
     let ci = estimate.map_or([None; 2], |e| [e.low, e.high].map(|end| Some(end).filter(|end| end.is_finite())));
     let improved = decision.map_or_else(|| ci[1].is_some_and(|high| high < 0.0), |decision| decision.improved);
     let verdict = match (options.budget, decision.map(|decision| &decision.verdict)) {

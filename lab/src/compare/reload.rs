@@ -3,7 +3,10 @@
 
 use std::fs;
 
-use super::{CompareError, CompareOptions, pairing::{PairedRow, Pairing}};
+use super::{
+    CompareError, CompareOptions,
+    pairing::{PairedRow, Pairing},
+};
 use crate::{
     lab::{Held, Lab, LabError, Spare, Wanted, wanted},
     measure::stats::blocks::{self, Block, Order, Side},
@@ -59,12 +62,7 @@ pub(super) struct Reloaded {
 }
 
 impl RowUnderTest {
-    pub(super) fn new(
-        lab: &Lab,
-        pairing: &Pairing,
-        row: PairedRow,
-        _: &CompareOptions,
-    ) -> Result<Self, CompareError> {
+    pub(super) fn new(lab: &Lab, pairing: &Pairing, row: PairedRow, _: &CompareOptions) -> Result<Self, CompareError> {
         let ids = || (0..pairing.a.programs.len()).map(ProgramId);
         let bodies = |topology: &crate::topology::Topology, scenario: &Scenario| -> Vec<ProgramBody> {
             ids().map(|id| topology.body_in(scenario, id).clone()).collect()

@@ -93,7 +93,8 @@ pub fn of_objects(
         let object = std::path::absolute(object).unwrap_or_else(|_| object.to_owned());
         let mut document = document(&path, &text)?;
         let programs = document.get("programs").and_then(toml_edit::Item::as_table_like);
-        let present = || programs.map(|p| p.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>()).unwrap_or_default();
+        let present =
+            || programs.map(|p| p.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>()).unwrap_or_default();
         if !present().contains(&place) {
             return Err(SourceError::NoProgram {
                 path: path.display().to_string(),
@@ -118,8 +119,11 @@ pub fn of_objects(
 fn read(path: &Path) -> Result<String, SourceError> {
     let failed = |source| SourceError::Unreadable { path: path.display().to_string(), source };
     let file = fs::metadata(path).map_err(failed)?;
-    if !file.is_file() || file.len() > LARGEST_FILE as u64 {
-        return Err(failed(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no regular file of sane size")));
+    if !file.is_file() || file.len() > LARGEST_FILE {
+        return Err(failed(std::io::Error::new(
+            std::io::ErrorKind::InvalidInput,
+            "it is no regular file of sane size",
+        )));
     }
     fs::read_to_string(path).map_err(failed)
 }

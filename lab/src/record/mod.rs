@@ -34,6 +34,21 @@ pub struct Report {
     pub links: Vec<LinkRecord>,
     /// The scenarios, in the file's order, each mode of its own.
     pub scenarios: Vec<ScenarioRecord>,
+    /// The topology that was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<TopologyRecord>,
+}
+
+/// The topology of a run, from which it can be run again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopologyRecord {
+    /// The file, as it was given.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// Objects that it names, as its text has them, each with a checksum of what was loaded (CRC-32).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub objects: BTreeMap<String, u32>,
 }
 
 /// What must be equal for two results to be comparable, by name.

@@ -40,6 +40,7 @@ fn report(scenarios: Vec<ScenarioRecord>) -> Report {
         stands_in_for: stands_in_for.map(str::to_owned),
     };
     Report {
+        topology: None,
         schema: REPORT_SCHEMA.to_owned(),
         lab: "i40e-veth".to_owned(),
         about: "redirect_map from an i40e port into a veth whose peer drops".to_owned(),

@@ -109,6 +109,9 @@ pub fn correctness(case: &Correctness<'_>) -> Vec<Check> {
     checks
 }
 
+/// The check against an accepted baseline: where it alone fails, a scenario has regressed.
+pub const BUDGET: &str = "budget-ns";
+
 /// What a price is checked against.
 #[derive(Debug)]
 pub struct Pricing<'a> {
@@ -163,8 +166,11 @@ pub fn pricing(case: &Pricing<'_>) -> Vec<Check> {
 
 /// The verdict of some checks: a failed one fails, an undecided one leaves it open.
 pub fn verdict(checks: &[Check]) -> Verdict {
-    if checks.iter().any(|c| !c.ok && !c.undecided) {
+    let failed = |c: &&Check| !c.ok && !c.undecided;
+    if checks.iter().filter(failed).any(|c| c.what != BUDGET) {
         Verdict::Fail
+    } else if checks.iter().any(|c| failed(&c)) {
+        Verdict::Regressed
     } else if checks.iter().any(|c| c.undecided) {
         Verdict::Inconclusive
     } else {

@@ -397,7 +397,7 @@ table! {
     struct RawPerf as "Perf"("thresholds") needs [] {
         /// Least rate in million packets a second, by the receiving port's driver.
         min_mpps: Names<f64>,
-        /// Most nanoseconds a packet over the accepted baseline. Not available in this version.
+        /// Most nanoseconds a packet over the accepted baseline, whose programs are run again beside these.
         budget_ns: f64,
         /// Most cost as a multiple of another scenario's, in the same mode and run.
         max_ratio: RawRatio,

@@ -10,7 +10,7 @@ Exit codes:
   0    everything held
   1    a check failed
   2    the file, the arguments or an object are wrong
-  3    slower than the baseline by more than the budget (no baselines yet in this version)
+  3    slower than the baseline by more than the budget
   4    inconclusive
   5    the host lacks something, or everything was skipped
   70   a bug of xdplab
@@ -59,6 +59,11 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  xdplab compare old.toml new.toml --budget 1\n  xdplab compare lab.toml lab.toml --b programs.mine.globals.LIMIT=200\n  xdplab compare old.bpf.o new.bpf.o --program xdp_main --budget 0.5 --format cover-letter\n  xdplab compare old.bpf.o new.bpf.o --topology lab.toml --replace mine\n  xdplab compare before.json after.json\n  git bisect run sh -c 'make && xdplab compare good.bpf.o new.bpf.o --budget 2 --bisect'"
     )]
     Compare(CompareArgs),
+    /// Stores a report, its topology and its objects as the baseline that `budget-ns` binds against.
+    #[command(
+        after_help = "Examples:\n  xdplab run lab.toml --format json > report.json && xdplab accept report.json\n  xdplab accept report.json --baselines ci/baselines"
+    )]
+    Accept(AcceptArgs),
     /// Finds this machine's noise floor, and shows which slowdowns it finds in which time.
     #[command(after_help = "Examples:\n  xdplab calibrate\n  xdplab calibrate --seconds 60 --extra 4 --format json")]
     Calibrate(CalibrateArgs),
@@ -200,6 +205,12 @@ pub(crate) struct RunArgs {
     /// Leaves pricing out: correctness only.
     #[arg(long)]
     pub(crate) no_pricing: bool,
+    /// Where accepted baselines are, against which `budget-ns` binds.
+    #[arg(long, value_name = "DIR", default_value = xdplab::baseline::FOLDER)]
+    pub(crate) baselines: PathBuf,
+    /// A baseline of another fingerprint will do, where there is none of this one.
+    #[arg(long)]
+    pub(crate) across: bool,
     /// Samples where the time goes, after pricing; puts folded stacks and a flame graph of each priced scenario into DIR.
     #[arg(
         long,
@@ -222,6 +233,7 @@ pub(crate) struct RunArgs {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct CompareArgs {
     /// The baseline: a topology (.toml), a report (.json) or an object.
     pub(crate) a: PathBuf,
@@ -275,6 +287,15 @@ pub(crate) struct CompareArgs {
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: CompareFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AcceptArgs {
+    /// The report, as `run --format json` wrote it.
+    pub(crate) report: PathBuf,
+    /// Where baselines are stored.
+    #[arg(long, value_name = "DIR", default_value = xdplab::baseline::FOLDER)]
+    pub(crate) baselines: PathBuf,
 }
 
 /// How a comparison is printed.

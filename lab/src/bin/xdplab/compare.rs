@@ -16,11 +16,12 @@ use xdplab::{
         stored::Stored,
     },
     report::{compare as rendered, cover_letter, text::Style, verdict},
+    topology::LoadError,
 };
 
 use crate::{
     cli::{BenchFormat, CalibrateArgs, CompareArgs, CompareFormat},
-    failure::{Failure, render},
+    failure::Failure,
     gc, output,
     progress::Bar,
     report, signals,
@@ -61,7 +62,9 @@ fn compared(args: &CompareArgs) -> Result<CompareReport, Failure> {
     let pairing = match (kinds.0.as_str(), kinds.1.as_str()) {
         ("json", "json") => {
             if changes || args.topology.is_some() {
-                return Err(Failure::Usage("--a, --b and --topology are for topologies and objects, not for reports".into()));
+                return Err(Failure::Usage(
+                    "--a, --b and --topology are for topologies and objects, not for reports".into(),
+                ));
             }
             return reports(args);
         }
@@ -146,12 +149,13 @@ fn reports(args: &CompareArgs) -> Result<CompareReport, Failure> {
     };
     let (a, b) = (read(&args.a)?, read(&args.b)?);
     let names = (args.a.display().to_string(), args.b.display().to_string());
-    of_reports((&names.0, &a), (&names.1, &b), args.budget, args.across).map_err(|error| Failure::Usage(error.to_string()))
+    of_reports((&names.0, &a), (&names.1, &b), args.budget, args.across)
+        .map_err(|error| Failure::Usage(error.to_string()))
 }
 
 fn of_source(error: SourceError) -> Failure {
     match error {
-        SourceError::Topology(diagnostics) => Failure::Usage(render(&diagnostics).trim_end().to_owned()),
+        SourceError::Topology(diagnostics) => Failure::File(LoadError::Invalid(diagnostics)),
         other => Failure::Usage(other.to_string()),
     }
 }

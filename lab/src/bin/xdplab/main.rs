@@ -1,5 +1,6 @@
 //! The command `xdplab`: one small file a verb, each a thin layer over the library.
 
+mod accept;
 mod bench;
 mod check;
 mod cli;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Verb::Exec(args) => exec::exec(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Bench(args) => bench::bench(&args),
+        Verb::Accept(args) => accept::accept(&args),
         Verb::Compare(args) => compare::compare(&args),
         Verb::Calibrate(args) => compare::calibrate(&args),
         Verb::Report(args) => report::report(&args),

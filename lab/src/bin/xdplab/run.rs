@@ -59,6 +59,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
         batch: args.batch,
         no_pricing: args.no_pricing,
         profile: args.profile.is_some(),
+        baselines: Some(args.baselines.clone()),
+        across: args.across,
     };
     if let Some(directory) = &args.profile {
         profiles::prepare(directory)?;

@@ -109,6 +109,25 @@ pub fn is_identity(name: &str) -> bool {
     !VOLATILE.contains(&name) && of_port.is_none_or(|last| !VOLATILE_OF_PORTS.contains(&last))
 }
 
+/// A short name for what is the same on one machine, from boot to boot: of the entries that must be equal, those that are
+/// not of a run, nor of what else runs on the host.
+pub fn key(fingerprint: &Fingerprint) -> String {
+    let passing = ["dispatcher-programs", "tracing-programs"];
+    let is_of_run = |name: &str| RUN.iter().any(|start| name.starts_with(start)) || name.starts_with(port::PREFIX);
+    let mut crc = flate2::Crc::new();
+    for (name, value) in &fingerprint.0 {
+        if is_identity(name) && !is_of_run(name) && !passing.contains(&name.as_str()) {
+            crc.update(format!("{name}={value}\n").as_bytes());
+        }
+    }
+    let kernel: String = fingerprint
+        .0
+        .get("kernel")
+        .map(|kernel| kernel.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect())
+        .unwrap_or_default();
+    format!("{kernel}-{:08x}", crc.sum())
+}
+
 /// The entries that must be equal and are not: name, value in `a`, value in `b`, by name. One that only one of both has
 /// is [`NOT_RECORDED`] in the other.
 pub fn differences(a: &Fingerprint, b: &Fingerprint) -> Vec<(String, String, String)> {

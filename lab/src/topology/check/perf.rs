@@ -7,7 +7,7 @@ use crate::{
     topology::{
         diagnostic::{Diagnostic, Span},
         model::{MaxRatio, Perf, ScenarioId},
-        read::{At, later},
+        read::At,
         schema::{EngineWord, RawRatio, RawScenario},
         suggest,
     },
@@ -42,13 +42,10 @@ impl Checker<'_> {
                 min_mpps.insert(driver.value.clone(), rate);
             }
         }
-        if let Some(budget) = perf.value.budget_ns.given() {
-            let instead = "baselines come later; use `max-ratio`, which compares two scenarios of one run";
-            self.report(later(budget.span.clone(), "`budget-ns`", instead));
-        }
+        let budget_ns = self.positive(&perf.value.budget_ns, "a budget");
         let ratio = perf.value.max_ratio.given();
         let max_ratio = ratio.and_then(|ratio| self.check_ratio(&ratio.value, id, all, names, modes));
-        Some(Perf { min_mpps, budget_ns: None, max_ratio })
+        Some(Perf { min_mpps, budget_ns, max_ratio })
     }
 
     fn check_ratio(
