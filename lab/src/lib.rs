@@ -5,6 +5,7 @@
 //! path in nanoseconds a packet, and reports. `lab/ARCHITECTURE.md` shows how the parts stand to each other.
 
 pub mod bench;
+pub mod drivers;
 pub mod history;
 pub mod host;
 pub mod lab;
