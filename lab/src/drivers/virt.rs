@@ -34,7 +34,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         name: "vmxnet3",
         devices: "NICs of VMware machines",
         native: Some(Kernel(6, 6)),
-        xmit: Xmit::WithProgram,
+        xmit: Xmit::Always,
         frags: None,
         zero_copy: None,
         // A page less headroom, the shared info, Ethernet header, two VLAN tags and FCS.

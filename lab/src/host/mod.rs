@@ -7,6 +7,7 @@
 //! | `netlink` | links, addresses, neighbours |
 //! | `sysctl` | the namespaces' settings |
 //! | `ethtool` | offloads and drivers' counters |
+//! | `nics` | the host's NICs, and whether a lab may take them: read only |
 //! | `bpffs` | the lab's own BPF file system |
 //! | `journal` | what was changed and how to undo it |
 //! | `lock` | locks that hold for the whole host |
@@ -28,6 +29,7 @@ pub mod journal;
 pub mod lock;
 pub mod netlink;
 pub mod netns;
+pub mod nics;
 pub mod paths;
 pub mod perf;
 pub mod sysctl;

@@ -24,6 +24,7 @@ mod suggest;
 mod walk;
 
 pub use check::NATIVE_MTU_MOST;
+pub(crate) use check::is_pci_address;
 pub use diagnostic::{Diagnostic, Diagnostics, Related, Severity, Span};
 pub use json_schema::{json_schema, json_schema_text};
 pub use load::{LARGEST_FILE, LoadError, load, parse};

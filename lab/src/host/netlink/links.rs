@@ -1,7 +1,7 @@
 //! What a namespace's devices are like now.
 
 use futures_util::TryStreamExt as _;
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage, LinkXdp, State};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage, LinkXdp, Prop, State};
 use rtnetlink::Handle;
 use serde::Serialize;
 
@@ -15,6 +15,8 @@ pub struct LinkInfo {
     pub index: u32,
     /// Its name.
     pub name: String,
+    /// Its other names.
+    pub alt_names: Vec<String>,
     /// Its MAC address.
     pub mac: Vec<u8>,
     /// Its MTU in bytes.
@@ -31,6 +33,14 @@ pub struct LinkInfo {
     pub native_program: Option<u32>,
     /// The id of its generic program.
     pub generic_program: Option<u32>,
+    /// The id of its program that runs on the device itself.
+    pub offloaded_program: Option<u32>,
+    /// Index of the bridge, bond or other device that it is a port of.
+    pub master: Option<u32>,
+    /// Index of the device that it stands on, such as a VLAN's; of a veth, its peer's, in another namespace perhaps.
+    pub lower: Option<u32>,
+    /// Whether `lower` is an index of another namespace.
+    pub lower_is_elsewhere: bool,
     /// Number of receive queues.
     pub rx_queues: u32,
     /// Number of transmit queues.
@@ -72,6 +82,15 @@ fn info(message: LinkMessage) -> LinkInfo {
             LinkAttribute::OperState(state) => link.running = state == State::Up,
             LinkAttribute::Carrier(carrier) => link.carrier = carrier != 0,
             LinkAttribute::IfAlias(alias) => link.alias = Some(alias),
+            LinkAttribute::Controller(index) => link.master = Some(index),
+            LinkAttribute::Link(index) => link.lower = Some(index).filter(|index| *index != 0),
+            LinkAttribute::LinkNetNsId(_) => link.lower_is_elsewhere = true,
+            LinkAttribute::PropList(names) => {
+                link.alt_names = names
+                    .into_iter()
+                    .filter_map(|name| if let Prop::AltIfName(name) = name { Some(name) } else { None })
+                    .collect();
+            }
             LinkAttribute::NumRxQueues(queues) => link.rx_queues = queues,
             LinkAttribute::NumTxQueues(queues) => link.tx_queues = queues,
             LinkAttribute::Stats64(stats) => {
@@ -87,6 +106,7 @@ fn info(message: LinkMessage) -> LinkInfo {
                     match attribute {
                         LinkXdp::DrvProgId(id) => link.native_program = Some(id),
                         LinkXdp::SkbProgId(id) => link.generic_program = Some(id),
+                        LinkXdp::HwProgId(id) => link.offloaded_program = Some(id),
                         _ => {}
                     }
                 }

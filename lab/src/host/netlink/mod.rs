@@ -2,11 +2,14 @@
 
 mod error;
 mod links;
+mod netdev;
+mod routes;
 mod veth;
 
 use std::net::IpAddr;
 
 pub use links::{LinkInfo, LinkStats};
+pub use netdev::{DeviceFeatures, xdp_features};
 use netlink_packet_route::{
     link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo as LinkKindInfo, LinkMessage},
     neighbour::{NeighbourFlags, NeighbourState},
@@ -174,6 +177,22 @@ impl Netlink {
     /// Where the kernel refuses.
     pub async fn links(&self) -> Result<Vec<LinkInfo>, HostError> {
         links::all(&self.handle).await
+    }
+
+    /// Addresses with their prefix lengths, each behind its device's index.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub async fn addresses(&self) -> Result<Vec<(u32, IpAddr, u8)>, HostError> {
+        routes::addresses(&self.handle).await
+    }
+
+    /// Indices of the devices that a default route goes out by, in any table: of IPv4, and of IPv6.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub async fn default_routes(&self) -> Result<[Vec<u32>; 2], HostError> {
+        routes::default_routes(&self.handle).await
     }
 
     async fn change(&self, message: LinkMessage, operation: impl FnOnce() -> String) -> Result<(), HostError> {
