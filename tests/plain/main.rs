@@ -2,6 +2,7 @@
 
 mod command;
 mod history;
+mod nics;
 mod objects;
 mod reports;
 mod topology;

@@ -266,7 +266,7 @@ mod tests {
 
     /// Whether a pair of NICs fits, said again in other words.
     fn pair_fits(wanted: &NicRequirement, pair: [usize; 2], nics: &[Nic], host: &HostFile) -> bool {
-        let addresses = pair.map(|index| address(index));
+        let addresses = pair.map(address);
         host.cables.contains(&addresses)
             && pair.iter().all(|index| {
                 let nic = &nics[*index];

@@ -39,6 +39,7 @@ pub struct Address {
 
 /// A network device of the host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Nic {
     /// Its name.
     pub name: String,

@@ -37,10 +37,8 @@ pub struct LinkInfo {
     pub offloaded_program: Option<u32>,
     /// Index of the bridge, bond or other device that it is a port of.
     pub master: Option<u32>,
-    /// Index of the device that it stands on, such as a VLAN's; of a veth, its peer's, in another namespace perhaps.
+    /// Index of the device of this namespace that it stands on, as a VLAN does; of a veth, its peer's.
     pub lower: Option<u32>,
-    /// Whether `lower` is an index of another namespace.
-    pub lower_is_elsewhere: bool,
     /// Number of receive queues.
     pub rx_queues: u32,
     /// Number of transmit queues.
@@ -74,6 +72,7 @@ fn info(message: LinkMessage) -> LinkInfo {
         up: message.header.flags.contains(LinkFlags::Up),
         ..LinkInfo::default()
     };
+    let mut lower_is_elsewhere = false;
     for attribute in message.attributes {
         match attribute {
             LinkAttribute::IfName(name) => link.name = name,
@@ -84,7 +83,7 @@ fn info(message: LinkMessage) -> LinkInfo {
             LinkAttribute::IfAlias(alias) => link.alias = Some(alias),
             LinkAttribute::Controller(index) => link.master = Some(index),
             LinkAttribute::Link(index) => link.lower = Some(index).filter(|index| *index != 0),
-            LinkAttribute::LinkNetNsId(_) => link.lower_is_elsewhere = true,
+            LinkAttribute::LinkNetNsId(_) => lower_is_elsewhere = true,
             LinkAttribute::PropList(names) => {
                 link.alt_names = names
                     .into_iter()
@@ -114,5 +113,21 @@ fn info(message: LinkMessage) -> LinkInfo {
             _ => {}
         }
     }
+    // An index of another namespace, such as a veth's peer's, means nothing in this one.
+    link.lower = link.lower.filter(|_| !lower_is_elsewhere);
     link
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_of_another_namespace_is_not_taken_for_one_of_this() {
+        let mut message = LinkMessage::default();
+        message.attributes = vec![LinkAttribute::Link(2)];
+        assert_eq!(info(message.clone()).lower, Some(2));
+        message.attributes.push(LinkAttribute::LinkNetNsId(0));
+        assert_eq!(info(message).lower, None);
+    }
 }

@@ -40,9 +40,17 @@ impl Netlink {
     /// # Errors
     /// Where the namespace can't be entered or the socket opened.
     pub fn open(inside: &Inside, netns: &Netns) -> Result<Self, HostError> {
-        let opened = inside.enter(netns, || inside.with_runtime(rtnetlink::new_connection))?;
-        let (mut connection, handle, _) =
-            opened.map_err(|source| HostError::system("open a netlink socket", source))?;
+        inside.enter(netns, || Self::open_at_home(inside))?
+    }
+
+    /// Opens a socket in the namespace that the thread is in, which takes no privilege.
+    ///
+    /// # Errors
+    /// Where the socket can't be opened.
+    pub fn open_at_home(inside: &Inside) -> Result<Self, HostError> {
+        let (mut connection, handle, _) = inside
+            .with_runtime(rtnetlink::new_connection)
+            .map_err(|source| HostError::system("open a netlink socket", source))?;
         let socket = connection.socket_mut().socket_mut();
         // The kernel's own words in errors, and not the whole request beside them.
         socket

@@ -100,7 +100,7 @@ fn collect(buffer: &[u8], answers: &mut Vec<Vec<u8>>) -> io::Result<bool> {
         match kind {
             NLMSG_DONE => return Ok(true),
             NLMSG_ERROR => {
-                let errno = payload.get(..4).and_then(number).map(i32::from_ne_bytes).unwrap_or(-libc::EPROTO);
+                let errno = payload.get(..4).and_then(number).map_or(-libc::EPROTO, i32::from_ne_bytes);
                 return if errno == 0 { Ok(true) } else { Err(io::Error::from_raw_os_error(-errno)) };
             }
             _ => answers.push(payload.get(GENERIC..).unwrap_or_default().to_vec()),

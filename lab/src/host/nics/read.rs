@@ -38,7 +38,7 @@ pub struct Inventory {
 pub fn inventory() -> Result<Inventory, HostError> {
     let thread = LabThread::start("nics")?;
     let (links, addresses, defaults) = thread.run(|inside| {
-        let netlink = Netlink::open(inside, inside.home())?;
+        let netlink = Netlink::open_at_home(inside)?;
         inside.block_on(async {
             Ok::<_, HostError>((netlink.links().await?, netlink.addresses().await?, netlink.default_routes().await?))
         })
@@ -94,9 +94,9 @@ fn inherit_default_routes(nics: &mut [Nic], links: &[LinkInfo]) {
     }
 }
 
-/// Whether a device stands on the one of that index: a VLAN, say, and not a veth whose peer has that index elsewhere.
+/// Whether a device stands on the one of that index, as a VLAN does.
 fn stands_on(upper: &LinkInfo, index: u32) -> bool {
-    upper.lower == Some(index) && !upper.lower_is_elsewhere && upper.index != index
+    upper.lower == Some(index) && upper.index != index
 }
 
 fn nic(
@@ -266,12 +266,6 @@ mod tests {
         assert_eq!(defaults(&links, 6), [2, 3, 4, 5, 6]);
         assert_eq!(defaults(&links, 4), [2, 3, 4]);
         assert_eq!(defaults(&links, 7), [7]);
-    }
-
-    #[test]
-    fn a_veth_does_not_stand_on_the_nic_that_has_its_peers_index() {
-        let links = [link(2, None, None), LinkInfo { lower_is_elsewhere: true, ..link(9, None, Some(2)) }];
-        assert_eq!(defaults(&links, 9), [9]);
     }
 
     #[test]
