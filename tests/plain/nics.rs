@@ -72,3 +72,23 @@ fn check_says_what_a_driver_cannot_do() {
     let said = text(&xdplab(&["check", &topology]).stderr);
     assert!(said.contains("are lost on mlx4_en, which has no ndo_xdp_xmit"), "{said}");
 }
+
+#[test]
+fn a_topology_without_cables_fits_everywhere_and_one_with_a_rare_driver_says_what_each_nic_failed() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("rare.toml");
+    let cable = "name = \"rare\"\n[nodes.a]\n[nodes.b]\n[[links]]\nkind = \"cable\"\nends = [\"a:x\", \"b:y\"]\n";
+    fs::write(&file, format!("{cable}nic = {{ driver = \"netvsc-none\" }}\n")).unwrap();
+    let output = xdplab(&["nics", "--for", &file.display().to_string()]);
+    assert_eq!(output.status.code(), Some(5));
+    let said = text(&output.stderr);
+    assert!(said.contains("no NICs of this host fit\n  a:x -- b:y:"), "{said}");
+    for device in devices(&[]) {
+        let name = device["name"].as_str().unwrap();
+        assert!(said.contains(&format!("{name}: driver: netvsc-none asked for, and it is ")), "{said}");
+    }
+
+    let veth = format!("{}/topologies/redirect-veth.toml", env!("CARGO_MANIFEST_DIR"));
+    let output = xdplab(&["nics", "--for", &veth]);
+    assert!(output.status.success() && text(&output.stdout).contains("needs no NIC"));
+}

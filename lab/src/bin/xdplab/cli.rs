@@ -76,7 +76,7 @@ pub(crate) enum Verb {
     Graph(GraphArgs),
     /// Shows the host's NICs, and whether a lab may take them. Changes nothing.
     #[command(
-        after_help = "Examples:\n  xdplab nics\n  xdplab nics -v\n  xdplab nics --host my-host.toml --format json"
+        after_help = "Examples:\n  xdplab nics\n  xdplab nics -v\n  xdplab nics --for topologies/i40e-veth.toml\n  xdplab nics --host my-host.toml --format json"
     )]
     Nics(NicsArgs),
     /// Shows what this host can do for a lab, and which command fixes what it can't.
@@ -130,6 +130,9 @@ pub(crate) struct NicsArgs {
     /// The host's inventory: labels of NICs and the cables between them; /etc/xdplab/host.toml unless given, if it is there.
     #[arg(long, value_name = "FILE")]
     pub(crate) host: Option<PathBuf>,
+    /// Says which of them fit the cables of this topology, and if none do, what each failed.
+    #[arg(long = "for", value_name = "TOPOLOGY")]
+    pub(crate) topology: Option<PathBuf>,
     /// Devices without a PCI device too, such as bridges and veth pairs, which are no NICs.
     #[arg(long, short)]
     pub(crate) all: bool,

@@ -3,9 +3,12 @@
 use serde::Serialize;
 use xdplab::{
     drivers::{self, Checked, Driver, Xmit},
-    host::nics::{self, Inventory, Nic, Setting},
+    host::{
+        matching,
+        nics::{self, Inventory, Nic, Setting},
+    },
     report::table::Table,
-    topology::{HostFile, HostFileError},
+    topology::{self, HostFile, HostFileError, Topology},
     xdp::XdpFeatures,
 };
 
@@ -33,6 +36,9 @@ pub(crate) fn nics(args: &NicsArgs) -> Result<u8, Failure> {
         error => Failure::Usage(chain(&error)),
     })?;
     let inventory = nics::inventory().map_err(|error| Failure::Host(chain(&error)))?;
+    if let Some(file) = &args.topology {
+        return fit(&topology::load(file)?, &inventory, &host, args.format);
+    }
     let shown: Vec<Shown> = inventory
         .nics
         .iter()
@@ -52,6 +58,34 @@ pub(crate) fn nics(args: &NicsArgs) -> Result<u8, Failure> {
     match args.format {
         Format::Json => output::print_json(&shown)?,
         Format::Text => output::print(&text(&shown, &inventory, &host, args))?,
+    }
+    Ok(0)
+}
+
+/// The NICs that stand for a cable of a topology.
+#[derive(Debug, Serialize)]
+struct Fit {
+    cable: String,
+    nics: [String; 2],
+}
+
+/// Says which NICs fit a topology's cables.
+fn fit(topology: &Topology, inventory: &Inventory, host: &HostFile, format: Format) -> Result<u8, Failure> {
+    let requirements = matching::requirements(topology);
+    let assignment =
+        matching::assign(&requirements, &inventory.nics, host).map_err(|no_fit| Failure::Host(no_fit.to_string()))?;
+    let fits: Vec<Fit> = requirements
+        .into_iter()
+        .zip(assignment)
+        .map(|(wanted, pair)| Fit { cable: wanted.cable, nics: pair.map(|nic| inventory.nics[nic].name.clone()) })
+        .collect();
+    match format {
+        Format::Json => output::print_json(&fits)?,
+        Format::Text if fits.is_empty() => output::print("no cable: this topology needs no NIC")?,
+        Format::Text => {
+            let line = |Fit { cable, nics: [a, b] }: &Fit| format!("{cable}: {a} -- {b}\n");
+            output::print(&fits.iter().map(line).collect::<String>())?;
+        }
     }
     Ok(0)
 }

@@ -1,7 +1,9 @@
 //! What a namespace's devices are like now.
 
 use futures_util::TryStreamExt as _;
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage, LinkXdp, Prop, State};
+use netlink_packet_route::link::{
+    InfoKind, LinkAttribute, LinkFlags, LinkInfo as LinkKindInfo, LinkMessage, LinkXdp, Prop, State,
+};
 use rtnetlink::Handle;
 use serde::Serialize;
 
@@ -37,7 +39,7 @@ pub struct LinkInfo {
     pub offloaded_program: Option<u32>,
     /// Index of the bridge, bond or other device that it is a port of.
     pub master: Option<u32>,
-    /// Index of the device of this namespace that it stands on, as a VLAN does; of a veth, its peer's.
+    /// Index of the device of this namespace that it stands on, as a VLAN does.
     pub lower: Option<u32>,
     /// Number of receive queues.
     pub rx_queues: u32,
@@ -72,7 +74,7 @@ fn info(message: LinkMessage) -> LinkInfo {
         up: message.header.flags.contains(LinkFlags::Up),
         ..LinkInfo::default()
     };
-    let mut lower_is_elsewhere = false;
+    let (mut lower_is_elsewhere, mut is_veth) = (false, false);
     for attribute in message.attributes {
         match attribute {
             LinkAttribute::IfName(name) => link.name = name,
@@ -83,6 +85,7 @@ fn info(message: LinkMessage) -> LinkInfo {
             LinkAttribute::IfAlias(alias) => link.alias = Some(alias),
             LinkAttribute::Controller(index) => link.master = Some(index),
             LinkAttribute::Link(index) => link.lower = Some(index).filter(|index| *index != 0),
+            LinkAttribute::LinkInfo(parts) => is_veth = parts.contains(&LinkKindInfo::Kind(InfoKind::Veth)),
             LinkAttribute::LinkNetNsId(_) => lower_is_elsewhere = true,
             LinkAttribute::PropList(names) => {
                 link.alt_names = names
@@ -113,8 +116,8 @@ fn info(message: LinkMessage) -> LinkInfo {
             _ => {}
         }
     }
-    // An index of another namespace, such as a veth's peer's, means nothing in this one.
-    link.lower = link.lower.filter(|_| !lower_is_elsewhere);
+    // An index of another namespace means nothing in this one, and a veth does not stand on its peer.
+    link.lower = link.lower.filter(|_| !lower_is_elsewhere && !is_veth);
     link
 }
 
@@ -123,11 +126,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_index_of_another_namespace_is_not_taken_for_one_of_this() {
+    fn neither_an_index_of_another_namespace_nor_a_veths_peer_is_stood_on() {
         let mut message = LinkMessage::default();
         message.attributes = vec![LinkAttribute::Link(2)];
         assert_eq!(info(message.clone()).lower, Some(2));
         message.attributes.push(LinkAttribute::LinkNetNsId(0));
+        assert_eq!(info(message.clone()).lower, None);
+        message.attributes[1] = LinkAttribute::LinkInfo(vec![LinkKindInfo::Kind(InfoKind::Veth)]);
         assert_eq!(info(message).lower, None);
     }
 }
