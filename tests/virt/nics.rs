@@ -109,3 +109,17 @@ fn a_veth_is_a_target_once_its_peer_has_a_program() {
         assert_eq!(nic(&after, "p1").native_program, None);
     });
 }
+
+#[test]
+fn a_device_that_only_has_a_nics_name_is_not_that_nic() {
+    let host = inventory().unwrap();
+    let Some(real) = host.nics.iter().find(|nic| nic.pci.is_some()) else { return };
+    let name = real.name.clone();
+    with_a_pair(|| {
+        // The tests' /sys is still the host's.
+        ip(&format!("link set p0 name {name}"));
+        let found = inventory().unwrap();
+        assert_eq!(nic(&found, &name).pci, None);
+        assert_eq!(nic(&found, &name).driver, "veth");
+    });
+}

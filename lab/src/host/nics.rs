@@ -59,6 +59,8 @@ pub struct Nic {
     pub numa: Option<u32>,
     /// Numbers of its interrupts.
     pub irqs: Vec<u32>,
+    /// Whether it is wireless, InfiniBand or the like.
+    pub not_ethernet: bool,
     /// Its MAC address.
     pub mac: String,
     /// Its MTU in bytes.

@@ -105,7 +105,7 @@ fn nic(
     ethtool: &Ethtool,
     features: Option<&BTreeMap<u32, DeviceFeatures>>,
 ) -> Nic {
-    let sysfs = Path::new("/sys/class/net").join(&link.name);
+    let sysfs = sysfs_of(link);
     let read = |name: &str| read(&sysfs.join(name));
     let told = |text: String| Some(text).filter(|text| !text.is_empty() && text != "N/A");
     // A device without ethtool tells its driver in sysfs, if anywhere.
@@ -134,8 +134,10 @@ fn nic(
         irqs: pci.as_deref().map(irqs).unwrap_or_default(),
         leased_by: pci.as_deref().and_then(address_of).and_then(|pci| leases::holder(&pci)),
         pci: pci.as_deref().and_then(address_of),
-        mac: link.mac.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":"),
+        mac: mac(link),
         mtu: link.mtu,
+        // ARPHRD_ETHER, which wireless devices have too.
+        not_ethernet: read("type").is_some_and(|kind| kind != "1") || sysfs.join("phy80211").exists(),
         // Without a link, a driver says -1, or fails.
         speed: read("speed").and_then(|speed| speed.parse().ok()).filter(|speed| *speed != u32::MAX),
         duplex: read("duplex").filter(|duplex| duplex != "unknown"),
@@ -152,6 +154,19 @@ fn nic(
         uppers: links.iter().filter(|upper| stands_on(upper, link.index)).map(|upper| upper.name.clone()).collect(),
         ..Nic::default()
     }
+}
+
+/// A device's folder in sysfs, or a path that is not there where the folder of that name is another device's: sysfs shows
+/// the namespace that it was mounted in.
+fn sysfs_of(link: &LinkInfo) -> PathBuf {
+    let folder = Path::new("/sys/class/net").join(&link.name);
+    let is_it = read(&folder.join("ifindex")) == Some(link.index.to_string())
+        && read(&folder.join("address")).is_some_and(|address| address == mac(link));
+    if is_it { folder } else { PathBuf::from("/sys/class/net/ of another namespace") }
+}
+
+fn mac(link: &LinkInfo) -> String {
+    link.mac.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
 }
 
 /// Queue pairs where the driver has those, else receive queues.

@@ -22,6 +22,8 @@ pub struct Context {
 pub enum Refusal {
     /// It has no PCI address of its own.
     NotANic,
+    /// It is wireless, `InfiniBand` or the like.
+    NotEthernet,
     /// A default route goes out by it.
     DefaultRoute {
         /// Of IPv4, IPv6 or both.
@@ -63,6 +65,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotANic => f.write_str("no NIC: it has no PCI device of its own"),
+            Self::NotEthernet => f.write_str("no Ethernet NIC"),
             Self::DefaultRoute { of } => write!(f, "carries the default route ({of})"),
             Self::LoggedInOver { address } => write!(f, "you are logged in over it ({address})"),
             Self::Enslaved { master } => write!(f, "is a port of {master}"),
@@ -78,7 +81,7 @@ impl Refusal {
     /// What makes the NIC free, where anything does that is not an act against the host.
     pub fn fix(&self, nic: &str) -> Option<String> {
         match self {
-            Self::NotANic | Self::DefaultRoute { .. } | Self::LoggedInOver { .. } => None,
+            Self::NotANic | Self::NotEthernet | Self::DefaultRoute { .. } | Self::LoggedInOver { .. } => None,
             Self::Enslaved { .. } => Some(format!("ip link set {nic} nomaster")),
             Self::Carries { uppers } => {
                 Some(uppers.iter().map(|upper| format!("ip link del {upper}")).collect::<Vec<_>>().join("; "))
@@ -109,6 +112,9 @@ pub fn may_take(nic: &Nic, context: &Context) -> Result<(), Refusal> {
     }
     if nic.pci.is_none() {
         return Err(Refusal::NotANic);
+    }
+    if nic.not_ethernet {
+        return Err(Refusal::NotEthernet);
     }
     if let Some(lab) = nic.leased_by.as_ref().filter(|lab| context.lab.as_ref() != Some(lab)) {
         return Err(Refusal::Leased { lab: lab.clone() });
@@ -166,6 +172,7 @@ mod tests {
     #[test]
     fn each_use_of_a_nic_is_a_reason_of_its_own() {
         assert_eq!(refusal(|nic| nic.pci = None), "no NIC: it has no PCI device of its own");
+        assert_eq!(refusal(|nic| nic.not_ethernet = true), "no Ethernet NIC");
         assert_eq!(refusal(|nic| nic.default_v4 = true), "carries the default route (IPv4)");
         assert_eq!(refusal(|nic| nic.default_v6 = true), "carries the default route (IPv6)");
         assert_eq!(refusal(|nic| nic.master = Some("br0".to_owned())), "is a port of br0");
