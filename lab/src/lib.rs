@@ -7,6 +7,7 @@
 pub mod baseline;
 pub mod bench;
 pub mod compare;
+pub mod drivers;
 pub mod history;
 pub mod host;
 pub mod lab;

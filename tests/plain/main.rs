@@ -3,6 +3,7 @@
 mod command;
 mod compare;
 mod history;
+mod nics;
 mod objects;
 mod reports;
 mod topology;

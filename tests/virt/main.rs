@@ -7,6 +7,7 @@ mod bringup;
 mod command;
 mod fingerprint;
 mod ledger;
+mod nics;
 mod profile;
 mod program;
 mod shipped;

@@ -7,6 +7,8 @@
 //! | `netlink` | links, addresses, neighbours |
 //! | `sysctl` | the namespaces' settings |
 //! | `ethtool` | offloads and drivers' counters |
+//! | `matching` | which NICs fit what a topology asks for |
+//! | `nics` | the host's NICs, and whether a lab may take them: read only |
 //! | `bpffs` | the lab's own BPF file system |
 //! | `journal` | what was changed and how to undo it |
 //! | `lock` | locks that hold for the whole host |
@@ -26,8 +28,10 @@ pub mod exec;
 pub mod hypervisor;
 pub mod journal;
 pub mod lock;
+pub mod matching;
 pub mod netlink;
 pub mod netns;
+pub mod nics;
 pub mod paths;
 pub mod perf;
 pub mod sysctl;

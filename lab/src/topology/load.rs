@@ -113,7 +113,7 @@ fn follows(syntax: &[Diagnostic], diagnostic: &Diagnostic, text: &str) -> bool {
 }
 
 /// What the TOML parser says, in our words.
-fn syntax_error(error: &toml_spanner::Error) -> Diagnostic {
+pub(super) fn syntax_error(error: &toml_spanner::Error) -> Diagnostic {
     let span = error.span().range();
     let named = |message: &str| Diagnostic::error(span.clone(), message).label("here");
     match error.kind() {

@@ -11,6 +11,7 @@
 mod check;
 mod diagnostic;
 pub mod graph;
+mod host_file;
 mod json_schema;
 mod load;
 mod lookup;
@@ -24,7 +25,9 @@ mod suggest;
 mod walk;
 
 pub use check::NATIVE_MTU_MOST;
+pub(crate) use check::is_pci_address;
 pub use diagnostic::{Diagnostic, Diagnostics, Related, Severity, Span};
+pub use host_file::{HOST_FILE, HostFile, HostFileError};
 pub use json_schema::{json_schema, json_schema_text};
 pub use load::{LARGEST_FILE, LoadError, load, parse};
 pub use mac::Mac;

@@ -2,7 +2,11 @@
 //!
 //! Told from the file alone; what this host can't do is another matter.
 
+mod drivers;
+
 use std::collections::BTreeSet;
+
+pub use drivers::driver_warnings;
 
 use super::{
     NATIVE_MTU_MOST,
@@ -65,8 +69,16 @@ pub enum WarningKind {
     NoSink,
     /// A native object program where the MTU asks for fragments.
     NeedsFragments,
-    /// A threshold for a driver that no NIC has.
+    /// A threshold, or a cable, for a driver that no NIC has.
     UnknownDriver,
+    /// A native program on a driver that runs none.
+    DriverHasNoNative,
+    /// A native redirect to a NIC whose driver does not take it.
+    DriverIsNoTarget,
+    /// The engine `live` on a NIC whose driver can't send so.
+    DriverCantSend,
+    /// An MTU over what the driver takes with a native program.
+    DriverMtu,
 }
 
 /// A warning: what will go wrong, why, and what to do.
@@ -82,15 +94,13 @@ pub struct Warning {
 
 /// What a topology that passed its checks will do other than it says, in the order of the file.
 pub fn warnings(topology: &Topology) -> Vec<Warning> {
-    let mut preflight = Preflight { topology, found: Vec::new(), seen: BTreeSet::new() };
+    let mut preflight = Preflight::new(topology);
     for (index, scenario) in topology.scenarios.iter().enumerate() {
         let spans = topology.spans.scenarios.get(index).cloned().unwrap_or_default();
         preflight.scenario(scenario, &spans);
     }
     preflight.programs();
-    let mut found = preflight.found;
-    found.sort_by_key(|warning| warning.diagnostic.span.start);
-    found
+    preflight.sorted()
 }
 
 /// Warnings as they are shown, with their source lines.
@@ -106,7 +116,17 @@ struct Preflight<'t> {
     seen: BTreeSet<(WarningKind, PortId)>,
 }
 
-impl Preflight<'_> {
+impl<'t> Preflight<'t> {
+    fn new(topology: &'t Topology) -> Self {
+        Self { topology, found: Vec::new(), seen: BTreeSet::new() }
+    }
+
+    /// What was found, in the order of the file.
+    fn sorted(mut self) -> Vec<Warning> {
+        self.found.sort_by_key(|warning| warning.diagnostic.span.start);
+        self.found
+    }
+
     fn warn(&mut self, kind: WarningKind, port: Option<PortId>, diagnostic: Diagnostic) {
         if port.is_none_or(|port| self.seen.insert((kind, port))) {
             self.found.push(Warning { kind, port, diagnostic });

@@ -65,7 +65,9 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
                     }
                     checked.errors = problems(&objects);
                 }
-                let warnings = preflight::render(&topology, &preflight::warnings(&topology));
+                let mut warnings = preflight::warnings(&topology);
+                warnings.extend(preflight::driver_warnings(&topology));
+                let warnings = preflight::render(&topology, &warnings);
                 if args.format == Format::Text && !warnings.items.is_empty() {
                     eprintln!("{warnings}");
                 }

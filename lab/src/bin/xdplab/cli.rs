@@ -87,6 +87,11 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  xdplab graph topologies/i40e-veth.toml\n  xdplab graph lab.toml --format svg > lab.svg"
     )]
     Graph(GraphArgs),
+    /// Shows the host's NICs, and whether a lab may take them. Changes nothing.
+    #[command(
+        after_help = "Examples:\n  xdplab nics\n  xdplab nics -v\n  xdplab nics --for topologies/i40e-veth.toml\n  xdplab nics --host my-host.toml --format json"
+    )]
+    Nics(NicsArgs),
     /// Shows what this host can do for a lab, and which command fixes what it can't.
     #[command(after_help = "Examples:\n  xdplab doctor\n  xdplab doctor --format json")]
     Doctor(TableArgs),
@@ -128,6 +133,25 @@ pub(crate) enum Nics {
 
 #[derive(Debug, Args)]
 pub(crate) struct TableArgs {
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NicsArgs {
+    /// The host's inventory: labels of NICs and the cables between them; /etc/xdplab/host.toml unless given, if it is there.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) host: Option<PathBuf>,
+    /// Says which of them fit the cables of this topology, and if none do, what each failed.
+    #[arg(long = "for", value_name = "TOPOLOGY")]
+    pub(crate) topology: Option<PathBuf>,
+    /// Devices without a PCI device too, such as bridges and veth pairs, which are no NICs.
+    #[arg(long, short)]
+    pub(crate) all: bool,
+    /// Everything that is known of each, and of its driver.
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,

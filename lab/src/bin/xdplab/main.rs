@@ -14,6 +14,7 @@ mod graph;
 mod history;
 mod inspect;
 mod ls;
+mod nics;
 mod output;
 mod profiles;
 mod progress;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         Verb::Report(args) => report::report(&args),
         Verb::History(args) => history::history(&args),
         Verb::Graph(args) => graph::graph(&args),
+        Verb::Nics(args) => nics::nics(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
         Verb::Gc(args) => gc::gc(&args),
         Verb::Schema => schema::schema(),

@@ -14,8 +14,12 @@ const GPFLAGS: u32 = 0x27;
 pub struct PortSettings {
     /// Queues: receiving only, sending only, for both.
     pub queues: Option<[u32; 3]>,
+    /// Most queues, in the same order.
+    pub most_queues: Option<[u32; 3]>,
     /// Ring sizes: receiving, sending.
     pub rings: Option<[u32; 2]>,
+    /// Largest ring sizes, in the same order.
+    pub most_rings: Option<[u32; 2]>,
     /// Interrupt coalescing: microseconds and frames of receiving, the same of sending, adaptive receiving and sending.
     pub coalescing: Option<[u32; 6]>,
     /// Pause frames: negotiated, receiving, sending.
@@ -27,11 +31,15 @@ pub struct PortSettings {
 impl Ethtool {
     /// A device's settings. What its driver does not have is `None`, and so is everything where there is no such device.
     pub fn settings(&self, port: &str) -> PortSettings {
+        // struct ethtool_channels: command, most rx, tx, other, combined, then the present ones.
+        let channels = self.numbers::<9>(port, GCHANNELS, "read queues").ok();
+        // struct ethtool_ringparam: command, most rx, mini, jumbo, tx, then the present ones.
+        let rings = self.numbers::<9>(port, GRINGPARAM, "read rings").ok();
         PortSettings {
-            // struct ethtool_channels: command, most rx, tx, other, combined, then the present ones.
-            queues: self.numbers::<9>(port, GCHANNELS, "read queues").ok().map(|n| [n[5], n[6], n[8]]),
-            // struct ethtool_ringparam: command, most rx, mini, jumbo, tx, then the present ones.
-            rings: self.numbers::<9>(port, GRINGPARAM, "read rings").ok().map(|n| [n[5], n[8]]),
+            queues: channels.map(|n| [n[5], n[6], n[8]]),
+            most_queues: channels.map(|n| [n[1], n[2], n[4]]),
+            rings: rings.map(|n| [n[5], n[8]]),
+            most_rings: rings.map(|n| [n[1], n[4]]),
             // struct ethtool_coalesce: command, rx usecs, rx frames, both in interrupts, the same of tx, statistics,
             // adaptive rx and tx, and eleven for low and high rates.
             coalescing: self

@@ -1,7 +1,9 @@
 //! What a namespace's devices are like now.
 
 use futures_util::TryStreamExt as _;
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage, LinkXdp, State};
+use netlink_packet_route::link::{
+    InfoKind, LinkAttribute, LinkFlags, LinkInfo as LinkKindInfo, LinkMessage, LinkXdp, Prop, State,
+};
 use rtnetlink::Handle;
 use serde::Serialize;
 
@@ -15,6 +17,8 @@ pub struct LinkInfo {
     pub index: u32,
     /// Its name.
     pub name: String,
+    /// Its other names.
+    pub alt_names: Vec<String>,
     /// Its MAC address.
     pub mac: Vec<u8>,
     /// Its MTU in bytes.
@@ -31,6 +35,12 @@ pub struct LinkInfo {
     pub native_program: Option<u32>,
     /// The id of its generic program.
     pub generic_program: Option<u32>,
+    /// The id of its program that runs on the device itself.
+    pub offloaded_program: Option<u32>,
+    /// Index of the bridge, bond or other device that it is a port of.
+    pub master: Option<u32>,
+    /// Index of the device of this namespace that it stands on, as a VLAN does.
+    pub lower: Option<u32>,
     /// Number of receive queues.
     pub rx_queues: u32,
     /// Number of transmit queues.
@@ -64,6 +74,7 @@ fn info(message: LinkMessage) -> LinkInfo {
         up: message.header.flags.contains(LinkFlags::Up),
         ..LinkInfo::default()
     };
+    let (mut lower_is_elsewhere, mut is_veth) = (false, false);
     for attribute in message.attributes {
         match attribute {
             LinkAttribute::IfName(name) => link.name = name,
@@ -72,6 +83,16 @@ fn info(message: LinkMessage) -> LinkInfo {
             LinkAttribute::OperState(state) => link.running = state == State::Up,
             LinkAttribute::Carrier(carrier) => link.carrier = carrier != 0,
             LinkAttribute::IfAlias(alias) => link.alias = Some(alias),
+            LinkAttribute::Controller(index) => link.master = Some(index),
+            LinkAttribute::Link(index) => link.lower = Some(index).filter(|index| *index != 0),
+            LinkAttribute::LinkInfo(parts) => is_veth = parts.contains(&LinkKindInfo::Kind(InfoKind::Veth)),
+            LinkAttribute::LinkNetNsId(_) => lower_is_elsewhere = true,
+            LinkAttribute::PropList(names) => {
+                link.alt_names = names
+                    .into_iter()
+                    .filter_map(|name| if let Prop::AltIfName(name) = name { Some(name) } else { None })
+                    .collect();
+            }
             LinkAttribute::NumRxQueues(queues) => link.rx_queues = queues,
             LinkAttribute::NumTxQueues(queues) => link.tx_queues = queues,
             LinkAttribute::Stats64(stats) => {
@@ -87,6 +108,7 @@ fn info(message: LinkMessage) -> LinkInfo {
                     match attribute {
                         LinkXdp::DrvProgId(id) => link.native_program = Some(id),
                         LinkXdp::SkbProgId(id) => link.generic_program = Some(id),
+                        LinkXdp::HwProgId(id) => link.offloaded_program = Some(id),
                         _ => {}
                     }
                 }
@@ -94,5 +116,23 @@ fn info(message: LinkMessage) -> LinkInfo {
             _ => {}
         }
     }
+    // An index of another namespace means nothing in this one, and a veth does not stand on its peer.
+    link.lower = link.lower.filter(|_| !lower_is_elsewhere && !is_veth);
     link
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_an_index_of_another_namespace_nor_a_veths_peer_is_stood_on() {
+        let mut message = LinkMessage::default();
+        message.attributes = vec![LinkAttribute::Link(2)];
+        assert_eq!(info(message.clone()).lower, Some(2));
+        message.attributes.push(LinkAttribute::LinkNetNsId(0));
+        assert_eq!(info(message.clone()).lower, None);
+        message.attributes[1] = LinkAttribute::LinkInfo(vec![LinkKindInfo::Kind(InfoKind::Veth)]);
+        assert_eq!(info(message).lower, None);
+    }
 }

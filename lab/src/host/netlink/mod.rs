@@ -2,11 +2,14 @@
 
 mod error;
 mod links;
+mod netdev;
+mod routes;
 mod veth;
 
 use std::net::IpAddr;
 
 pub use links::{LinkInfo, LinkStats};
+pub use netdev::{DeviceFeatures, xdp_features};
 use netlink_packet_route::{
     link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo as LinkKindInfo, LinkMessage},
     neighbour::{NeighbourFlags, NeighbourState},
@@ -37,9 +40,17 @@ impl Netlink {
     /// # Errors
     /// Where the namespace can't be entered or the socket opened.
     pub fn open(inside: &Inside, netns: &Netns) -> Result<Self, HostError> {
-        let opened = inside.enter(netns, || inside.with_runtime(rtnetlink::new_connection))?;
-        let (mut connection, handle, _) =
-            opened.map_err(|source| HostError::system("open a netlink socket", source))?;
+        inside.enter(netns, || Self::open_at_home(inside))?
+    }
+
+    /// Opens a socket in the namespace that the thread is in, which takes no privilege.
+    ///
+    /// # Errors
+    /// Where the socket can't be opened.
+    pub fn open_at_home(inside: &Inside) -> Result<Self, HostError> {
+        let (mut connection, handle, _) = inside
+            .with_runtime(rtnetlink::new_connection)
+            .map_err(|source| HostError::system("open a netlink socket", source))?;
         let socket = connection.socket_mut().socket_mut();
         // The kernel's own words in errors, and not the whole request beside them.
         socket
@@ -174,6 +185,22 @@ impl Netlink {
     /// Where the kernel refuses.
     pub async fn links(&self) -> Result<Vec<LinkInfo>, HostError> {
         links::all(&self.handle).await
+    }
+
+    /// Addresses with their prefix lengths, each behind its device's index.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub async fn addresses(&self) -> Result<Vec<(u32, IpAddr, u8)>, HostError> {
+        routes::addresses(&self.handle).await
+    }
+
+    /// Indices of the devices that a default route goes out by, in any table: of IPv4, and of IPv6.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub async fn default_routes(&self) -> Result<[Vec<u32>; 2], HostError> {
+        routes::default_routes(&self.handle).await
     }
 
     async fn change(&self, message: LinkMessage, operation: impl FnOnce() -> String) -> Result<(), HostError> {

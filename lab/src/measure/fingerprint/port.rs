@@ -108,7 +108,7 @@ mod tests {
             rings: Some([512, 1024]),
             coalescing: Some([50, 0, 60, 32, 1, 0]),
             pause: Some([true, false, false]),
-            private_flags: None,
+            ..PortSettings::default()
         };
         let entries = of_settings(&settings);
         assert_eq!(entries["queues"], "8");

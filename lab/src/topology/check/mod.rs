@@ -30,6 +30,8 @@ use super::{
     suggest,
 };
 
+pub(crate) use net::is_pci_address;
+
 /// Largest MTU, in bytes, at which the kernel attaches a native program to the other end of a veth pair: a page less
 /// 256 bytes of headroom, the Ethernet header and the socket buffer's shared info. Programs that declare fragments
 /// (`xdp.frags`) are free of it. See `veth_xdp_set` in

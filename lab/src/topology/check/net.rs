@@ -285,7 +285,7 @@ impl<'a> Checker<'a> {
 }
 
 /// Whether a text is a PCI address, `0000:03:00.0`.
-fn is_pci_address(text: &str) -> bool {
+pub(crate) fn is_pci_address(text: &str) -> bool {
     let hex = |part: &str, digits: usize| part.len() == digits && part.bytes().all(|b| b.is_ascii_hexdigit());
     let parts: Vec<_> = text.split([':', '.']).collect();
     let shape = text.char_indices().filter(|(_, c)| matches!(c, ':' | '.')).map(|(_, c)| c).collect::<String>();

@@ -1,0 +1,92 @@
+//! Drivers of virtual machines' NICs and of virtual devices.
+
+use super::{Checked, Counters, Driver, Kernel, Xmit};
+
+pub(super) static DRIVERS: &[Driver] = &[
+    Driver {
+        name: "virtio_net",
+        devices: "NICs of KVM and QEMU machines",
+        native: Some(Kernel(4, 10)),
+        xmit: Xmit::WithProgram,
+        frags: Some(Kernel(6, 3)),
+        zero_copy: Some(Kernel(6, 11)),
+        // A page less headroom, the shared info and the Ethernet header.
+        native_mtu: Some(4096 - 256 - 320 - 14),
+        queue_per_cpu: false,
+        channels: "one queue pair more for each CPU; with fewer, CPUs share them behind a lock (\"slower locked tx mode\")",
+        link_flaps: false,
+        lro_off: true,
+        counters: Counters {
+            drops: &[
+                "rxN_drops",
+                "rxN_xdp_drops",
+                "rx_queue_N_drops",
+                "rx_queue_N_xdp_drops",
+                "tx_queue_N_xdp_tx_drops",
+            ],
+            missed: &[],
+            pause: &[],
+        },
+        sources: &["drivers/net/virtio_net.c"],
+        checked: Checked::Tried,
+    },
+    Driver {
+        name: "vmxnet3",
+        devices: "NICs of VMware machines",
+        native: Some(Kernel(6, 6)),
+        xmit: Xmit::Always,
+        frags: None,
+        zero_copy: None,
+        // A page less headroom, the shared info, Ethernet header, two VLAN tags and FCS.
+        native_mtu: Some(4096 - 256 - 320 - 14 - 8 - 4),
+        queue_per_cpu: false,
+        channels: "the stack's transmit queues, shared behind their locks",
+        link_flaps: true,
+        lro_off: true,
+        counters: Counters { drops: &["drv dropped rx total"], missed: &["pkts rx OOB"], pause: &[] },
+        sources: &["drivers/net/vmxnet3/vmxnet3_xdp.c", "drivers/net/vmxnet3/vmxnet3_xdp.h"],
+        checked: Checked::Tried,
+    },
+    Driver {
+        name: "veth",
+        devices: "virtual pairs",
+        native: Some(Kernel(4, 19)),
+        xmit: Xmit::WithPeer,
+        frags: Some(Kernel(5, 18)),
+        zero_copy: None,
+        // A page less headroom, the Ethernet header and the shared info: of the peer's MTU.
+        native_mtu: Some(4096 - 256 - 14 - 320),
+        queue_per_cpu: false,
+        channels: "no fewer receive queues than the peer has transmit queues",
+        link_flaps: false,
+        lro_off: false,
+        counters: Counters {
+            drops: &[
+                "rx_queue_N_drops",
+                "rx_queue_N_xdp_drops",
+                "rx_queue_N_xdp_tx_errors",
+                "tx_queue_N_xdp_xmit_errors",
+            ],
+            missed: &[],
+            pause: &[],
+        },
+        sources: &["drivers/net/veth.c"],
+        checked: Checked::Tried,
+    },
+    Driver {
+        name: "tun",
+        devices: "tap devices",
+        native: Some(Kernel(4, 15)),
+        xmit: Xmit::Always,
+        frags: None,
+        zero_copy: None,
+        native_mtu: None,
+        queue_per_cpu: false,
+        channels: "tap alone: tun has no Ethernet header and no XDP",
+        link_flaps: false,
+        lro_off: false,
+        counters: Counters { drops: &[], missed: &[], pause: &[] },
+        sources: &["drivers/net/tun.c"],
+        checked: Checked::No,
+    },
+];

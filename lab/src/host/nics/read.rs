@@ -1,0 +1,299 @@
+//! Reading the inventory: netlink, ethtool and sysfs.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
+
+use super::{Address, Context, Nic, Setting, leases, may_take};
+use crate::{
+    drivers::Kernel,
+    host::{
+        HostError,
+        ethtool::Ethtool,
+        netlink::{self, DeviceFeatures, LinkInfo, Netlink},
+        thread::LabThread,
+    },
+    topology::is_pci_address,
+};
+
+/// Most ancestors that are asked for the connection that they were started over.
+const ANCESTORS: usize = 32;
+
+/// The host's devices, and what else decides who may take them.
+#[derive(Debug, Clone, Default)]
+pub struct Inventory {
+    /// All devices but the loopback, in the order of their PCI addresses; those without one come last.
+    pub nics: Vec<Nic>,
+    /// The kernel that runs.
+    pub kernel: Option<Kernel>,
+}
+
+/// Reads the inventory of the namespace that the caller is in.
+///
+/// # Errors
+/// Where netlink can't be used.
+pub fn inventory() -> Result<Inventory, HostError> {
+    let thread = LabThread::start("nics")?;
+    let (links, addresses, defaults) = thread.run(|inside| {
+        let netlink = Netlink::open_at_home(inside)?;
+        inside.block_on(async {
+            Ok::<_, HostError>((netlink.links().await?, netlink.addresses().await?, netlink.default_routes().await?))
+        })
+    })?;
+    let features = netlink::xdp_features()?;
+    let ethtool = Ethtool::open()?;
+    let context = Context { logged_in_at: logged_in_at(), lab: None };
+    let mut nics: Vec<Nic> = links
+        .iter()
+        .filter(|link| link.name != "lo")
+        .map(|link| {
+            let mut nic = nic(link, &links, &ethtool, features.as_ref());
+            let own = addresses.iter().filter(|(index, ..)| *index == link.index);
+            nic.addresses = own.map(|(_, ip, prefix)| Address { ip: *ip, prefix: *prefix }).collect();
+            [nic.default_v4, nic.default_v6] = defaults.each_ref().map(|devices| devices.contains(&link.index));
+            nic
+        })
+        .collect();
+    inherit_default_routes(&mut nics, &links);
+    for nic in &mut nics {
+        nic.refusal = may_take(nic, &context).err();
+    }
+    nics.sort_by(|a, b| (a.pci.is_none(), &a.pci, a.index).cmp(&(b.pci.is_none(), &b.pci, b.index)));
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").ok().and_then(|text| Kernel::of_release(&text));
+    Ok(Inventory { nics, kernel })
+}
+
+/// What a bridge, bond or VLAN with the default route stands on carries it too.
+fn inherit_default_routes(nics: &mut [Nic], links: &[LinkInfo]) {
+    // As many rounds as devices can stand on each other at most.
+    for _ in 0..links.len() {
+        let carrying: Vec<(u32, [bool; 2])> = nics
+            .iter()
+            .filter(|nic| nic.default_v4 || nic.default_v6)
+            .map(|nic| (nic.index, [nic.default_v4, nic.default_v6]))
+            .collect();
+        let mut changed = false;
+        for nic in nics.iter_mut() {
+            let link = links.iter().find(|link| link.index == nic.index);
+            for (index, [v4, v6]) in &carrying {
+                let upper = links.iter().find(|link| link.index == *index);
+                let is_port = link.is_some_and(|link| link.master == Some(*index));
+                let is_lower = upper.is_some_and(|upper| stands_on(upper, nic.index));
+                if is_port || is_lower {
+                    changed |= *v4 && !nic.default_v4 || *v6 && !nic.default_v6;
+                    (nic.default_v4, nic.default_v6) = (nic.default_v4 || *v4, nic.default_v6 || *v6);
+                }
+            }
+        }
+        if !changed {
+            return;
+        }
+    }
+}
+
+/// Whether a device stands on the one of that index, as a VLAN does.
+fn stands_on(upper: &LinkInfo, index: u32) -> bool {
+    upper.lower == Some(index) && upper.index != index
+}
+
+fn nic(
+    link: &LinkInfo,
+    links: &[LinkInfo],
+    ethtool: &Ethtool,
+    features: Option<&BTreeMap<u32, DeviceFeatures>>,
+) -> Nic {
+    let sysfs = sysfs_of(link);
+    let read = |name: &str| read(&sysfs.join(name));
+    let told = |text: String| Some(text).filter(|text| !text.is_empty() && text != "N/A");
+    // A device without ethtool tells its driver in sysfs, if anywhere.
+    let info = ethtool.driver(&link.name).unwrap_or_default();
+    let driver = told(info.driver).or_else(|| file_name(&sysfs.join("device/driver"))).unwrap_or_default();
+    let pci = pci_device(&sysfs.join("device"));
+    let settings = ethtool.settings(&link.name);
+    let pair = |now: Option<[u32; 2]>, most: Option<[u32; 2]>, n: usize| {
+        Some(Setting { now: now?[n], most: most?[n] }).filter(|setting| setting.most > 0)
+    };
+    let features = features.and_then(|features| features.get(&link.index)).copied();
+    let name_of = |index: u32| {
+        links
+            .iter()
+            .find(|link| link.index == index)
+            .map_or_else(|| format!("device {index}"), |link| link.name.clone())
+    };
+    Nic {
+        name: link.name.clone(),
+        alt_names: link.alt_names.clone(),
+        index: link.index,
+        driver,
+        firmware: told(info.firmware),
+        id: pci.as_deref().and_then(pci_id),
+        numa: pci.as_deref().and_then(|path| self::read(&path.join("numa_node"))?.parse().ok()),
+        irqs: pci.as_deref().map(irqs).unwrap_or_default(),
+        leased_by: pci.as_deref().and_then(address_of).and_then(|pci| leases::holder(&pci)),
+        pci: pci.as_deref().and_then(address_of),
+        mac: mac(link),
+        mtu: link.mtu,
+        // ARPHRD_ETHER, which wireless devices have too.
+        not_ethernet: read("type").is_some_and(|kind| kind != "1") || sysfs.join("phy80211").exists(),
+        // Without a link, a driver says -1, or fails.
+        speed: read("speed").and_then(|speed| speed.parse().ok()).filter(|speed| *speed != u32::MAX),
+        duplex: read("duplex").filter(|duplex| duplex != "unknown"),
+        up: link.up,
+        carrier: link.carrier,
+        queues: queues(settings.queues, settings.most_queues),
+        rx_ring: pair(settings.rings, settings.most_rings, 0),
+        tx_ring: pair(settings.rings, settings.most_rings, 1),
+        xdp_features: features.map(|device| device.features),
+        zero_copy_segments: features.and_then(|device| device.zero_copy_segments),
+        native_program: link.native_program,
+        other_program: link.generic_program.or(link.offloaded_program),
+        master: link.master.map(name_of),
+        uppers: links.iter().filter(|upper| stands_on(upper, link.index)).map(|upper| upper.name.clone()).collect(),
+        ..Nic::default()
+    }
+}
+
+/// A device's folder in sysfs, or a path that is not there where the folder of that name is another device's: sysfs shows
+/// the namespace that it was mounted in.
+fn sysfs_of(link: &LinkInfo) -> PathBuf {
+    let folder = Path::new("/sys/class/net").join(&link.name);
+    let is_it = read(&folder.join("ifindex")) == Some(link.index.to_string())
+        && read(&folder.join("address")).is_some_and(|address| address == mac(link));
+    if is_it { folder } else { PathBuf::from("/sys/class/net/ of another namespace") }
+}
+
+fn mac(link: &LinkInfo) -> String {
+    link.mac.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
+}
+
+/// Queue pairs where the driver has those, else receive queues.
+fn queues(now: Option<[u32; 3]>, most: Option<[u32; 3]>) -> Option<Setting> {
+    let ([rx, _, both], [most_rx, _, most_both]) = (now?, most?);
+    if most_both > 0 {
+        // Channels for receiving alone come on top of the pairs.
+        return Some(Setting { now: both + rx, most: most_both.max(both + rx) });
+    }
+    (most_rx > 0).then_some(Setting { now: rx, most: most_rx })
+}
+
+/// The PCI device that a network device is, or whose virtio device it is; `None` for one behind USB and the like.
+fn pci_device(device: &Path) -> Option<PathBuf> {
+    let path = fs::canonicalize(device).ok()?;
+    let on = |path: &Path| file_name(&path.join("subsystem"));
+    match on(&path)?.as_str() {
+        "pci" => Some(path),
+        // A virtio or auxiliary device (a sub-function) is a part of its parent.
+        "virtio" | "auxiliary" => {
+            let parent = path.parent()?;
+            (on(parent)? == "pci").then(|| parent.to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn address_of(pci: &Path) -> Option<String> {
+    let name = pci.file_name()?.to_str()?;
+    is_pci_address(name).then(|| name.to_owned())
+}
+
+fn pci_id(pci: &Path) -> Option<String> {
+    let read = |name: &str| read(&pci.join(name)).map(|id| id.trim_start_matches("0x").to_owned());
+    Some(format!("{}:{}", read("vendor")?, read("device")?))
+}
+
+fn irqs(pci: &Path) -> Vec<u32> {
+    let entries = fs::read_dir(pci.join("msi_irqs")).into_iter().flatten().flatten();
+    let mut irqs: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    irqs.sort_unstable();
+    irqs
+}
+
+/// The host's address in the connection that the user is logged in over: `SSH_CONNECTION` of this process, or, since sudo
+/// takes it away, of the nearest ancestor that has it.
+fn logged_in_at() -> Option<IpAddr> {
+    let own = std::env::var("SSH_CONNECTION").ok().and_then(|value| local_address(&value));
+    own.or_else(|| {
+        let mut process = std::os::unix::process::parent_id();
+        for _ in 0..ANCESTORS {
+            let variables = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+            let found = variables
+                .split(|byte| *byte == 0)
+                .find_map(|variable| local_address(str::from_utf8(variable.strip_prefix(b"SSH_CONNECTION=")?).ok()?));
+            if found.is_some() {
+                return found;
+            }
+            process = parent(process)?;
+        }
+        None
+    })
+}
+
+/// The host's address in a value of `SSH_CONNECTION`: client, its port, host, its port.
+fn local_address(value: &str) -> Option<IpAddr> {
+    let address = value.split(' ').nth(2)?;
+    // A link-local address has its device behind a percent sign.
+    address.split('%').next()?.parse().ok()
+}
+
+fn parent(process: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name in parentheses may hold anything; state and parent come behind it.
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok().filter(|parent| *parent > 1)
+}
+
+fn file_name(link: &Path) -> Option<String> {
+    Some(fs::canonicalize(link).ok()?.file_name()?.to_str()?.to_owned())
+}
+
+fn read(path: &Path) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(index: u32, master: Option<u32>, lower: Option<u32>) -> LinkInfo {
+        LinkInfo { index, master, lower, ..LinkInfo::default() }
+    }
+
+    fn defaults(links: &[LinkInfo], routed: u32) -> Vec<u32> {
+        let of = |link: &LinkInfo| Nic { index: link.index, default_v4: link.index == routed, ..Nic::default() };
+        let mut nics: Vec<Nic> = links.iter().map(of).collect();
+        inherit_default_routes(&mut nics, links);
+        nics.iter().filter(|nic| nic.default_v4).map(|nic| nic.index).collect()
+    }
+
+    #[test]
+    fn what_carries_the_device_with_the_default_route_carries_the_route() {
+        // NICs 2 and 3 in bond 4, VLAN 5 on the bond, which is in bridge 6; NIC 7 is idle.
+        let links = [
+            link(2, Some(4), None),
+            link(3, Some(4), None),
+            link(4, None, None),
+            link(5, Some(6), Some(4)),
+            link(6, None, None),
+            link(7, None, None),
+        ];
+        assert_eq!(defaults(&links, 6), [2, 3, 4, 5, 6]);
+        assert_eq!(defaults(&links, 4), [2, 3, 4]);
+        assert_eq!(defaults(&links, 7), [7]);
+    }
+
+    #[test]
+    fn queue_pairs_come_before_receive_queues() {
+        assert_eq!(queues(Some([0, 0, 4]), Some([0, 0, 8])), Some(Setting { now: 4, most: 8 }));
+        assert_eq!(queues(Some([2, 2, 0]), Some([4, 4, 0])), Some(Setting { now: 2, most: 4 }));
+        assert_eq!(queues(None, None), None);
+    }
+
+    #[test]
+    fn the_hosts_end_of_a_login_is_its_third_word() {
+        assert_eq!(local_address("198.51.100.7 50514 192.0.2.1 22"), "192.0.2.1".parse().ok());
+        assert_eq!(local_address("fe80::2%p1 50514 fe80::1%p1 22"), "fe80::1".parse().ok());
+        assert_eq!(local_address("nonsense"), None);
+    }
+}

@@ -1,0 +1,241 @@
+//! What the drivers that a topology asks for can't do of what it asks of them.
+
+use super::{DRIVERS, Preflight, Warning, WarningKind};
+use crate::{
+    drivers::{self, Driver, Xmit},
+    topology::{
+        diagnostic::{Diagnostic, Span},
+        model::{Engine, LinkKind, PortId, ProgramSource, Topology},
+        suggest,
+    },
+    xdp::XdpMode,
+};
+
+/// What goes wrong on NICs of the drivers that the cables ask for, in the order of the file. Where veth pairs stand in for
+/// them, it doesn't.
+pub fn driver_warnings(topology: &Topology) -> Vec<Warning> {
+    let mut preflight = Preflight::new(topology);
+    for link in &topology.links {
+        let LinkKind::Cable(nic) = &link.kind else { continue };
+        let Some(name) = &nic.driver else { continue };
+        match drivers::known(name) {
+            Some(driver) => {
+                for port in &link.ends {
+                    preflight.native(*port, driver);
+                    preflight.target(*port, driver);
+                    preflight.sender(*port, driver);
+                }
+            }
+            None if !DRIVERS.contains(&name.as_str()) => preflight.unknown_driver(name, link.ends.first().copied()),
+            None => {}
+        }
+    }
+    preflight.sorted()
+}
+
+impl Preflight<'_> {
+    fn unknown_driver(&mut self, name: &str, port: Option<PortId>) {
+        let known = DRIVERS.into_iter().chain(drivers::all().map(|driver| driver.name));
+        let help = suggest::nearest(name, known).map_or_else(
+            || "name the driver as `ethtool -i` does".to_owned(),
+            |nearest| format!("did you mean `{nearest}`?"),
+        );
+        let span = port.map(|port| self.port_span(port)).unwrap_or_default();
+        let message = format!("nothing is known of a driver `{name}`, which this cable asks for");
+        self.warn(
+            WarningKind::UnknownDriver,
+            port,
+            Diagnostic::warning(span, message).label("unknown driver").help(help),
+        );
+    }
+
+    /// Native programs at a port: whether the driver runs them, and at this MTU.
+    fn native(&mut self, port: PortId, driver: &Driver) {
+        let topology = self.topology;
+        let native = topology.scenarios.is_empty()
+            || topology.scenarios.iter().any(|scenario| scenario.modes.contains(&XdpMode::Native));
+        for (index, program) in topology.programs.iter().enumerate() {
+            let Some(place) = program.attach.iter().position(|at| *at == port) else { continue };
+            if program.mode == Some(XdpMode::Generic) || program.mode.is_none() && !native {
+                continue;
+            }
+            let spans = topology.spans.programs.get(index);
+            let span = spans.and_then(|spans| spans.attach.get(place)).cloned().unwrap_or_default();
+            let (name, port_name) = (&program.name, topology.port_name(port));
+            if driver.native.is_none() {
+                let diagnostic = Diagnostic::warning(
+                    span,
+                    format!("{} has no native XDP: `{name}` can't be attached to `{port_name}` there", driver.name),
+                )
+                .label("native, on a driver without")
+                .help(format!("give `{name}` mode = \"generic\", or the scenarios modes = [\"generic\"]"));
+                self.warn(WarningKind::DriverHasNoNative, Some(port), diagnostic);
+                continue;
+            }
+            let mtu = topology.ports[port.0].mtu;
+            let Some(most) = driver.native_mtu.filter(|most| mtu > *most) else { continue };
+            let may_declare = driver.frags.is_some() && matches!(program.body.source, ProgramSource::Object { .. });
+            let unless = if may_declare { ", unless the program declares fragments" } else { "" };
+            let diagnostic = Diagnostic::warning(
+                topology.spans.mtu.get(port.0).cloned().flatten().unwrap_or(span),
+                format!(
+                    "an MTU of {mtu} at `{port_name}` is too large for the native program `{name}` on {}{unless}",
+                    driver.name
+                ),
+            )
+            .label(format!("more than {most}"))
+            .help(format!("set the MTU to {most} or less, or give `{name}` mode = \"generic\""));
+            self.warn(WarningKind::DriverMtu, Some(port), diagnostic);
+        }
+    }
+
+    /// Native redirects to a port: whether the driver takes them.
+    fn target(&mut self, port: PortId, driver: &Driver) {
+        let Some((span, program)) = self.redirects_to(port) else { return };
+        let topology = self.topology;
+        let name = topology.port_name(port);
+        let own = topology.program_at(port).is_some_and(|(_, program)| program.mode != Some(XdpMode::Generic));
+        let (why, fix) = match driver.xmit {
+            Xmit::Never => {
+                ("has no ndo_xdp_xmit".to_owned(), "use modes = [\"generic\"], or ask for another driver".to_owned())
+            }
+            Xmit::WithProgram if !own => (
+                "transmits XDP frames only while the port has a native program".to_owned(),
+                format!("attach one there: builtin = \"pass\", attach = [\"{name}\"]"),
+            ),
+            _ => return,
+        };
+        let diagnostic = Diagnostic::warning(
+            span,
+            format!(
+                "frames that `{program}` redirects to `{name}` in native mode are lost on {}, which {why}",
+                driver.name
+            ),
+        )
+        .label("frames vanish here")
+        .help(fix);
+        self.warn(WarningKind::DriverIsNoTarget, Some(port), diagnostic);
+    }
+
+    /// The engine `live` sends as a redirect does.
+    fn sender(&mut self, port: PortId, driver: &Driver) {
+        if driver.xmit != Xmit::Never {
+            return;
+        }
+        let spans = &self.topology.spans.scenarios;
+        let sends = |n: &usize| {
+            let traffic = &self.topology.scenarios[*n].traffic;
+            traffic.from == port && matches!(traffic.engine, Engine::Live { .. })
+        };
+        let Some(scenario) = (0..self.topology.scenarios.len()).find(sends) else { return };
+        let span = spans.get(scenario).map(|spans| spans.from.clone()).unwrap_or_default();
+        let name = self.topology.port_name(port);
+        let diagnostic = Diagnostic::warning(
+            span,
+            format!("the engine `live` can't send from `{name}` on {}, which has no ndo_xdp_xmit", driver.name),
+        )
+        .label("nothing leaves here")
+        .help("use engine = \"packet\", or ask for another driver");
+        self.warn(WarningKind::DriverCantSend, Some(port), diagnostic);
+    }
+
+    /// The first place at which a native program, or one that stands in for it, redirects to a port; with its name.
+    fn redirects_to(&self, port: PortId) -> Option<(Span, String)> {
+        let topology = self.topology;
+        let native = |mode: Option<XdpMode>, modes: &[XdpMode]| match mode {
+            Some(mode) => mode == XdpMode::Native,
+            None => modes.contains(&XdpMode::Native),
+        };
+        let all: Vec<XdpMode> = topology.scenarios.iter().flat_map(|scenario| scenario.modes.clone()).collect();
+        let own_modes = if all.is_empty() { vec![XdpMode::Native] } else { all };
+        let own = topology.programs.iter().enumerate().map(|(n, program)| {
+            (program, &program.body, topology.spans.programs.get(n), native(program.mode, &own_modes))
+        });
+        let instead = topology.scenarios.iter().enumerate().flat_map(|(n, scenario)| {
+            scenario.programs.iter().enumerate().map(move |(k, (id, body))| {
+                let program = &topology.programs[id.0];
+                let spans = topology.spans.scenarios.get(n).and_then(|spans| spans.programs.get(k));
+                (program, body, spans, native(program.mode, &scenario.modes))
+            })
+        });
+        own.chain(instead).find_map(|(program, body, spans, native)| {
+            let redirects = native && body.ports().contains(&port);
+            let span = spans.and_then(|spans| spans.targets.iter().find(|(target, _)| *target == port));
+            redirects.then(|| (span.map(|(_, span)| span.clone()).unwrap_or_default(), program.name.clone()))
+        })
+    }
+
+    fn port_span(&self, port: PortId) -> Span {
+        self.topology.spans.ports.get(port.0).cloned().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{parse, preflight::render};
+
+    fn warned(driver: &str, more: &str) -> String {
+        let text = format!(
+            r#"name = "t"
+[nodes.gen]
+[nodes.dut]
+[nodes.a]
+[[links]]
+kind = "cable"
+ends = ["gen:tx0", "dut:rx0"]
+nic = {{ driver = "i40e" }}
+[[links]]
+kind = "cable"
+ends = ["dut:out0", "a:in0"]
+nic = {{ driver = "{driver}" }}
+{more}
+[programs.forward]
+builtin = "redirect_map"
+attach = ["dut:rx0"]
+maps.tx_ports = ["dut:out0"]
+[programs.sink]
+builtin = "sink"
+attach = ["a:in0"]
+[[scenarios]]
+name = "forward"
+traffic = {{ from = "gen:tx0", frames = 1000 }}
+expect = {{ deliver = ["a:in0"] }}
+"#
+        );
+        let topology = parse("t.toml".as_ref(), &text).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let warnings = driver_warnings(&topology);
+        if warnings.is_empty() {
+            return String::new();
+        }
+        render(&topology, &warnings).to_string()
+    }
+
+    #[test]
+    fn a_driver_without_ndo_xdp_xmit_is_no_target() {
+        insta::assert_snapshot!(warned("mlx4_en", ""));
+    }
+
+    #[test]
+    fn a_driver_without_native_mode_runs_no_native_program() {
+        insta::assert_snapshot!(warned("e1000e", ""));
+    }
+
+    #[test]
+    fn each_drivers_own_mtu_binds() {
+        let shown = warned("igc", "mtu = 2000\n[programs.taker]\nbuiltin = \"pass\"\nattach = [\"dut:out0\"]");
+        assert!(shown.contains("too large for the native program `sink` on igc"), "{shown}");
+        assert!(!shown.contains("frames vanish"), "{shown}");
+    }
+
+    #[test]
+    fn a_driver_that_can_do_it_all_gives_no_warning() {
+        assert_eq!(warned("mlx5_core", ""), "");
+    }
+
+    #[test]
+    fn a_mistyped_driver_is_recognised() {
+        let shown = warned("mlx5_cor", "");
+        assert!(shown.contains("did you mean `mlx5_core`?"), "{shown}");
+    }
+}

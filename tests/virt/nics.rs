@@ -1,0 +1,125 @@
+//! The inventory in namespaces that were made for it: routes, stacked devices, programs, what devices say of XDP.
+
+use std::process::Command;
+
+use xdplab::{
+    drivers::{Answer, From},
+    host::nics::{Inventory, Nic, Refusal, inventory},
+    program::load_trivial,
+    xdp::{XdpFeatures, XdpMode},
+};
+
+fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split(' ')).status();
+    assert!(status.expect("ip").success(), "ip {arguments}");
+}
+
+/// Runs `work` in a namespace of its own with a pair `p0`, `p1`.
+fn with_a_pair<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).expect("these tests need root");
+            ip("link add p0 type veth peer name p1");
+            work()
+        });
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn nic<'a>(inventory: &'a Inventory, name: &str) -> &'a Nic {
+    inventory.nics.iter().find(|nic| nic.name == name).unwrap_or_else(|| panic!("{name} is not there: {inventory:#?}"))
+}
+
+#[test]
+fn a_bridges_default_route_is_that_of_its_ports_too() {
+    with_a_pair(|| {
+        for command in [
+            "link add br0 type bridge",
+            "link set p0 master br0",
+            "address add 192.0.2.1/24 dev br0",
+            "link set p0 up",
+            "link set p1 up",
+            "link set br0 up",
+        ] {
+            ip(command);
+        }
+        let before = inventory().unwrap();
+        assert_eq!(nic(&before, "p0").master.as_deref(), Some("br0"));
+        assert!(!nic(&before, "p0").default_v4 && !nic(&before, "p0").default_v6);
+        assert_eq!(nic(&before, "p0").refusal, Some(Refusal::NotANic));
+        assert_eq!(nic(&before, "br0").addresses[0].ip, "192.0.2.1".parse::<std::net::IpAddr>().unwrap());
+
+        ip("route add default via 192.0.2.254");
+        let after = inventory().unwrap();
+        for name in ["br0", "p0"] {
+            assert_eq!(nic(&after, name).refusal, Some(Refusal::DefaultRoute { of: "IPv4" }), "{name}");
+        }
+        assert_eq!(nic(&after, "p1").refusal, Some(Refusal::NotANic));
+    });
+}
+
+#[test]
+fn a_default_route_of_any_table_counts() {
+    with_a_pair(|| {
+        for command in [
+            "address add 192.0.2.1/24 dev p0",
+            "address add 2001:db8::1/64 dev p0 nodad",
+            "link set p0 up",
+            "link set p1 up",
+            "route add default via 192.0.2.254 table 77",
+            "-6 route add default via 2001:db8::2 table 78",
+        ] {
+            ip(command);
+        }
+        let found = inventory().unwrap();
+        assert_eq!(nic(&found, "p0").refusal, Some(Refusal::DefaultRoute { of: "IPv4 and IPv6" }));
+    });
+}
+
+#[test]
+fn what_stands_on_a_device_is_named() {
+    with_a_pair(|| {
+        ip("link add link p0 name p0-over type macvlan");
+        ip("link property add dev p0 altname a-rather-long-name-of-p0");
+        let found = inventory().unwrap();
+        assert_eq!(nic(&found, "p0").uppers, ["p0-over"]);
+        assert_eq!(nic(&found, "p0").alt_names, ["a-rather-long-name-of-p0"]);
+    });
+}
+
+#[test]
+fn a_veth_is_a_target_once_its_peer_has_a_program() {
+    with_a_pair(|| {
+        let before = inventory().unwrap();
+        let Some(features) = nic(&before, "p0").xdp_features else { return };
+        assert!(features.has(XdpFeatures::BASIC | XdpFeatures::REDIRECT) && !features.has(XdpFeatures::NDO_XMIT));
+        assert_eq!(nic(&before, "p0").knowledge(before.kernel).xmit(), Answer::No(From::Probe));
+
+        let program = load_trivial().unwrap();
+        let link = program.attach(nic(&before, "p1").index, XdpMode::Native).unwrap();
+        let during = inventory().unwrap();
+        assert!(nic(&during, "p0").xdp_features.unwrap().has(XdpFeatures::NDO_XMIT));
+        assert!(nic(&during, "p1").native_program.is_some());
+        for name in ["p0", "p1"] {
+            assert_eq!(nic(&during, name).knowledge(during.kernel).differences(), [], "{name}");
+        }
+
+        drop(link);
+        let after = inventory().unwrap();
+        assert_eq!(nic(&after, "p1").native_program, None);
+    });
+}
+
+#[test]
+fn a_device_that_only_has_a_nics_name_is_not_that_nic() {
+    let host = inventory().unwrap();
+    let Some(real) = host.nics.iter().find(|nic| nic.pci.is_some()) else { return };
+    let name = real.name.clone();
+    with_a_pair(|| {
+        // The tests' /sys is still the host's.
+        ip(&format!("link set p0 name {name}"));
+        let found = inventory().unwrap();
+        assert_eq!(nic(&found, &name).pci, None);
+        assert_eq!(nic(&found, &name).driver, "veth");
+    });
+}
