@@ -75,8 +75,8 @@ impl Default for CompareOptions {
             within: false,
             only: Vec::new(),
             seconds: 60.0,
-            reloads: 64,
-            blocks: 4,
+            reloads: 96,
+            blocks: 24,
             seed: None,
             reload: true,
             floor: true,
@@ -276,7 +276,7 @@ fn floor(
     dice: &mut fastrand::Rng,
     stop: &Stop,
 ) -> Result<Vec<f64>, CompareError> {
-    let options = CompareOptions { blocks: 4, ..CompareOptions::default() };
+    let options = CompareOptions::default();
     let mut differences = Vec::new();
     row.same(true);
     for _ in 0..FLOOR_RELOADS {

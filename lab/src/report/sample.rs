@@ -279,7 +279,6 @@ pub(crate) fn bench() -> BenchReport {
         }],
         verdict: Verdict::Pass,
         notes: vec!["another lab was up".to_owned()],
-        profiles: Vec::new(),
     }
 }
 
