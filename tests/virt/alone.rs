@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use xdplab::{
     bench::{
+        PathOptions,
         broadcast::{self, BroadcastOptions, Inner},
         dispatcher::{self, DispatcherOptions},
         drop,
@@ -25,6 +26,9 @@ use xdplab::{
     traffic::{Stop, cpu::Pinned},
     xdp::XdpMode,
 };
+
+/// What the suite has time for.
+const QUICK: PathOptions = PathOptions { profile: false, quick: true };
 
 /// Whether all checks held that are no matter of time. What this machine's noise leaves undecided is no failure of the
 /// benchmark.
@@ -55,7 +59,8 @@ fn the_dispatcher_ends_where_the_kernels_own_code_says_also_while_others_hold_en
     if !xdplab::testing::has("root") {
         return;
     }
-    for others in [0, 5] {
+    let others = 5;
+    {
         let before = DispatcherReader::open().unwrap().map_or(0, |mut reader| reader.read().unwrap().programs.len());
         let report = while_others_hold(others, || {
             dispatcher::run(&DispatcherOptions::default(), &Stop::default(), &Silent).unwrap()
@@ -82,13 +87,12 @@ fn every_copy_and_every_clone_of_a_broadcast_is_accounted_for() {
     if !xdplab::testing::has("root") {
         return;
     }
-    let options =
-        BroadcastOptions { targets: 2, inner: vec![Inner::Nothing, Inner::Drop], ..BroadcastOptions::default() };
+    let options = BroadcastOptions { targets: 2, inner: vec![Inner::Drop], quick: true, ..BroadcastOptions::default() };
     let report = broadcast::run(&options, &Stop::default(), &Silent).unwrap();
     assert_held(&report, &[]);
     let Bench::Broadcast(rows) = &report.bench else { panic!("{report:#?}") };
-    // Tests, maps, egress programs, modes, inner programs, targets.
-    assert_eq!(rows.rows.len(), 3 * 2 * 2 * 2 * 2 * 2);
+    // Tests, maps, egress programs, modes, targets.
+    assert_eq!(rows.rows.len(), 3 * 2 * 2 * 2 * 2);
     for row in &rows.rows {
         let clones = if row.clones_at_all { row.offered * u64::from(row.targets - 1) } else { 0 };
         assert!(row.clones.values().all(|counted| *counted == clones), "{row:#?}");
@@ -111,7 +115,7 @@ fn drops_and_redirects_arrive_and_have_a_price() {
     if !xdplab::testing::has("root") {
         return;
     }
-    let report = drop::run(false, &Stop::default(), &Silent).unwrap();
+    let report = drop::run(&QUICK, &Stop::default(), &Silent).unwrap();
     assert_held(&report, &[]);
     let Bench::Drop(rows) = &report.bench else { panic!("{report:#?}") };
     assert!(
@@ -120,7 +124,7 @@ fn drops_and_redirects_arrive_and_have_a_price() {
         rows.rows
     );
     assert!(rows.rows.iter().any(|row| row.test == "AF_XDP receive"), "{:#?}", rows.rows);
-    let report = redirect::run(true, &Stop::default(), &Silent).unwrap();
+    let report = redirect::run(&PathOptions { profile: true, ..QUICK }, &Stop::default(), &Silent).unwrap();
     assert_held(&report, &[]);
     let Bench::Redirect(rows) = &report.bench else { panic!("{report:#?}") };
     assert_eq!(rows.rows.len(), 8);
@@ -134,7 +138,7 @@ fn flows_are_found_and_not_found() {
     if !xdplab::testing::has("root") {
         return;
     }
-    let options = FlowOptions { key_bytes: vec![4, 13, 64], flows: 20_000, profile: false };
+    let options = FlowOptions { key_bytes: vec![4, 13, 64], flows: 5_000, quick: true, profile: false };
     let report = flow::run(&options, &Stop::default(), &Silent).unwrap();
     assert_held(&report, &[]);
     let Bench::Flow(rows) = &report.bench else { panic!("{report:#?}") };
@@ -142,7 +146,7 @@ fn flows_are_found_and_not_found() {
         assert!(rows.rows.iter().any(|row| row.map == map), "{map}");
     }
     assert!(rows.findings.per_8_bytes_ns.contains_key("hash"));
-    assert!(rows.findings.largest_map_bytes > 20_000 * 8);
+    assert!(rows.findings.largest_map_bytes > 5_000 * 8);
     let unknown = FlowOptions { key_bytes: vec![5], ..options };
     let error = flow::run(&unknown, &Stop::default(), &Silent).unwrap_err();
     assert!(error.is_of_the_input(), "{error}");
@@ -154,7 +158,7 @@ fn traits_survive_native_paths_and_are_seen_missing_on_others() {
     if !xdplab::testing::has("root") {
         return;
     }
-    let report = traits::run(&Stop::default(), &Silent).unwrap();
+    let report = traits::run(&QUICK, &Stop::default(), &Silent).unwrap();
     assert_held(&report, &["get, in function calls", "set, in function calls", "move, in function calls"]);
     let Bench::Traits(rows) = &report.bench else { panic!("{report:#?}") };
     for row in &rows.findings.survival {

@@ -34,13 +34,15 @@ pub struct BroadcastOptions {
     pub inner: Vec<Inner>,
     /// The size of the maps; `None`: as many slots as targets.
     pub max_entries: Option<u32>,
+    /// Whether fewer rounds and windows will do.
+    pub quick: bool,
     /// Whether a redirect to one target and a broadcast to two are profiled.
     pub profile: bool,
 }
 
 impl Default for BroadcastOptions {
     fn default() -> Self {
-        Self { targets: MOST_TARGETS, inner: Vec::new(), max_entries: None, profile: false }
+        Self { targets: MOST_TARGETS, inner: Vec::new(), max_entries: None, quick: false, profile: false }
     }
 }
 
@@ -124,7 +126,8 @@ pub fn run(options: &BroadcastOptions, stop: &Stop, progress: &dyn Progress) -> 
             continue;
         }
         progress.step("ports");
-        let spec = RigSpec { name: "broadcast", targets: options.targets, inner: with_program, ..RigSpec::default() };
+        let (targets, quick) = (options.targets, options.quick);
+        let spec = RigSpec { name: "broadcast", targets, inner: with_program, quick, ..RigSpec::default() };
         let mut rig = Rig::new(&spec, stop)?;
         for inner in inner {
             for mode in [XdpMode::Native, XdpMode::Generic] {
@@ -137,7 +140,7 @@ pub fn run(options: &BroadcastOptions, stop: &Stop, progress: &dyn Progress) -> 
         }
     }
     progress.step("hops and map sizes");
-    let base = base(stop, progress)?;
+    let base = base(options.quick, stop, progress)?;
     progress.step("targets that take nothing");
     let skipped = skipped(stop)?;
     for cost in &mut clone_ns {
@@ -380,8 +383,8 @@ struct Base {
     sizes: Vec<SizeRow>,
 }
 
-fn base(stop: &Stop, progress: &dyn Progress) -> Result<Base, LabError> {
-    let mut rig = Rig::new(&RigSpec { name: "hops", ..RigSpec::default() }, stop)?;
+fn base(quick: bool, stop: &Stop, progress: &dyn Progress) -> Result<Base, LabError> {
+    let mut rig = Rig::new(&RigSpec { name: "hops", quick, ..RigSpec::default() }, stop)?;
     let drop = || Some(builtin(Builtin::Drop, Options::default()));
     let mut hop_ns = BTreeMap::new();
     for mode in [XdpMode::Native, XdpMode::Generic] {

@@ -2,7 +2,7 @@
 //! addresses swapped.
 
 use super::{
-    Running, median,
+    PathOptions, Running, median,
     rig::{PathSpec, Rig, RigSpec, builtin, over},
 };
 use crate::{
@@ -27,13 +27,14 @@ const MANY: usize = 24;
 ///
 /// # Errors
 /// Where the ports can't be made, or a program can't be loaded or attached.
-pub fn run(profile: bool, stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError> {
+pub fn run(options: &PathOptions, stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError> {
     let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder))?;
     let mut running = Running::start();
     let cpus = cpu::usable();
     // No more than the kernel gives a veth without being asked twice.
     let senders = &cpus[..cpus.len().min(8)];
-    let spec = RigSpec { name: "drop", targets: 0, queues: senders.len() as u32, ..RigSpec::default() };
+    let spec =
+        RigSpec { name: "drop", targets: 0, queues: senders.len() as u32, quick: options.quick, ..RigSpec::default() };
     let mut rig = Rig::new(&spec, stop)?;
     let touches = [(Touch::None, "none"), (Touch::Read, "read"), (Touch::SwapMacs, "swap-macs")];
     let mut paths = Vec::new();
@@ -64,7 +65,7 @@ pub fn run(profile: bool, stop: &Stop, progress: &dyn Progress) -> Result<BenchR
             rig.install(path)?;
             let mut single = Vec::new();
             let mut many = Vec::new();
-            for n in 0..=MANY {
+            for n in 0..=rig.effort(1, MANY).1 {
                 if stop.is_asked() {
                     break;
                 }
@@ -90,7 +91,7 @@ pub fn run(profile: bool, stop: &Stop, progress: &dyn Progress) -> Result<BenchR
     let rx = rig.port("dut:rx0");
     for mode in [XdpMode::Native, XdpMode::Generic] {
         let path = PathSpec::new(builtin(Builtin::Xsk, Options::default()), None, mode);
-        let received = rig.windows_by(&path, Clock::Sink(rx), WINDOW, MANY)?;
+        let received = rig.windows_by(&path, Clock::Sink(rx), WINDOW, rig.effort(1, MANY).1)?;
         if received.is_empty() {
             running.note(format!("no frame arrived at the AF_XDP socket, {mode}: no row"));
             continue;
@@ -99,7 +100,7 @@ pub fn run(profile: bool, stop: &Stop, progress: &dyn Progress) -> Result<BenchR
     }
     running
         .note("AF_XDP: by the receiver's clock, in copy mode (a veth has no other), sent faster than it can receive");
-    if profile {
+    if options.profile {
         let of = |n: usize| (format!("drop, {}", specs[n].mode), specs[n].clone(), median(&windows[n]).ns);
         running.profile(&mut rig, &[of(0), of(3)], progress)?;
     }

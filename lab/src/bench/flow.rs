@@ -27,13 +27,15 @@ pub struct FlowOptions {
     pub key_bytes: Vec<u32>,
     /// Most flows.
     pub flows: u32,
+    /// Whether fewer rounds and windows will do.
+    pub quick: bool,
     /// Whether a lookup in a hash, and the path without one, are profiled.
     pub profile: bool,
 }
 
 impl Default for FlowOptions {
     fn default() -> Self {
-        Self { key_bytes: Vec::new(), flows: MOST_FLOWS, profile: false }
+        Self { key_bytes: Vec::new(), flows: MOST_FLOWS, quick: false, profile: false }
     }
 }
 
@@ -73,7 +75,7 @@ struct Case {
 pub fn run(options: &FlowOptions, stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError> {
     let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder))?;
     let mut running = Running::start();
-    let mut rig = Rig::new(&RigSpec { name: "flow", ..RigSpec::default() }, stop)?;
+    let mut rig = Rig::new(&RigSpec { name: "flow", quick: options.quick, ..RigSpec::default() }, stop)?;
     let cases = cases(options);
     let paths: Vec<PathSpec> = cases.iter().map(|case| path(&rig, case)).collect();
     progress.step("hits and misses");

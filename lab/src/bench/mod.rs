@@ -35,6 +35,15 @@ use crate::{
     run::{Progress, checks},
 };
 
+/// What a caller may choose of a benchmark that has no choices of its own.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PathOptions {
+    /// Whether two of the paths are profiled.
+    pub profile: bool,
+    /// Whether fewer rounds and windows will do: wider intervals, the same checks.
+    pub quick: bool,
+}
+
 /// A benchmark at work: its start and what it collects on the way.
 #[derive(Debug)]
 struct Running {

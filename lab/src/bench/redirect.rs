@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Running, median,
+    PathOptions, Running, median,
     rig::{PathSpec, Rig, RigSpec, builtin},
 };
 use crate::{
@@ -28,10 +28,10 @@ const FRAMES: u64 = 6_400;
 ///
 /// # Errors
 /// Where the ports can't be made, or a program can't be loaded or attached.
-pub fn run(profile: bool, stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError> {
+pub fn run(options: &PathOptions, stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError> {
     let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder))?;
     let mut running = Running::start();
-    let mut rig = Rig::new(&RigSpec { name: "redirect", ..RigSpec::default() }, stop)?;
+    let mut rig = Rig::new(&RigSpec { name: "redirect", quick: options.quick, ..RigSpec::default() }, stop)?;
     let drop = || builtin(Builtin::Drop, Options::default());
     let mut names = Vec::new();
     let mut pairs = Vec::new();
@@ -69,7 +69,7 @@ pub fn run(profile: bool, stop: &Stop, progress: &dyn Progress) -> Result<BenchR
             mpps: measured.cost().mpps(),
         })
         .collect();
-    if profile {
+    if options.profile {
         let (path, base) = &pairs[0];
         let paths = [
             ("drop, native".to_owned(), base.clone(), median(&measured[0].base).ns),

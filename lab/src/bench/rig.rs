@@ -42,11 +42,13 @@ pub(super) struct RigSpec {
     pub(super) inner: bool,
     /// Receive queues of the device under test.
     pub(super) queues: u32,
+    /// Whether fewer rounds and windows will do.
+    pub(super) quick: bool,
 }
 
 impl Default for RigSpec {
     fn default() -> Self {
-        Self { name: "bench", targets: 1, deaf: false, inner: true, queues: 1 }
+        Self { name: "bench", targets: 1, deaf: false, inner: true, queues: 1, quick: false }
     }
 }
 
@@ -56,6 +58,7 @@ pub(super) struct Rig {
     watched: Option<EventSet>,
     stop: Stop,
     senders: Vec<Sender>,
+    quick: bool,
 }
 
 /// One of several senders at work at the same time.
@@ -118,7 +121,18 @@ impl Rig {
     /// Brings the rig up.
     pub(super) fn new(spec: &RigSpec, stop: &Stop) -> Result<Self, LabError> {
         let topology = topology(spec);
-        Ok(Self { lab: Lab::new(&topology)?, watched: None, stop: stop.clone(), senders: Vec::new() })
+        Ok(Self {
+            lab: Lab::new(&topology)?,
+            watched: None,
+            stop: stop.clone(),
+            senders: Vec::new(),
+            quick: spec.quick,
+        })
+    }
+
+    /// So many rounds and windows, or what a quick run takes of them.
+    pub(super) fn effort(&self, rounds: usize, windows: usize) -> (usize, usize) {
+        if self.quick { (rounds.min(2), windows.min(3)) } else { (rounds, windows) }
     }
 
     pub(super) fn lab(&self) -> &Lab {
@@ -219,6 +233,7 @@ impl Rig {
         frames: u64,
         progress: &dyn Fn(usize),
     ) -> Result<Vec<Against>, LabError> {
+        let (rounds, windows) = self.effort(rounds, windows);
         let mut measured = vec![Against::default(); paths.len()];
         for round in 0..rounds {
             let mut order: Vec<usize> = (0..paths.len()).collect();
@@ -320,6 +335,7 @@ impl Rig {
         frames: u64,
         progress: &dyn Fn(usize),
     ) -> Result<Vec<Vec<f64>>, LabError> {
+        let (rounds, windows) = self.effort(rounds, windows);
         let mut measured = vec![Vec::new(); paths.len()];
         for round in 0..rounds {
             let mut order: Vec<usize> = (0..paths.len()).collect();
@@ -368,7 +384,7 @@ pub(super) fn less(a: Nanoseconds, b: Nanoseconds) -> Nanoseconds {
 }
 
 fn topology(spec: &RigSpec) -> Topology {
-    let &RigSpec { name, targets, deaf, inner, queues } = spec;
+    let &RigSpec { name, targets, deaf, inner, queues, quick: _ } = spec;
     let mut text = format!(
         "name = \"{name}\"\n[nodes.gen]\n[nodes.dut.ports.rx0]\nqueues = {queues}\n[nodes.gen.ports.tx0]\nqueues = {queues}\n\
          [[links]]\nkind = \"veth\"\nends = [\"gen:tx0\", \"dut:rx0\"]\n"

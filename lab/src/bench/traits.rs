@@ -6,7 +6,7 @@ use std::{fmt, io};
 use xdplab_wire::traits::{self, Area, Header, Words};
 
 use super::{
-    Running,
+    PathOptions, Running,
     rig::{PathSpec, Rig, RigSpec, builtin},
     survival,
 };
@@ -115,17 +115,17 @@ impl TraitCosts {
 ///
 /// # Errors
 /// Where the ports can't be made, or a program can't be loaded or attached.
-pub fn run(stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError> {
+pub fn run(options: &PathOptions, stop: &Stop, progress: &dyn Progress) -> Result<BenchReport, LabError> {
     let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder))?;
     let mut running = Running::start();
     progress.step("operations");
     let costs = {
         let _pinned =
             Pinned::here().map_err(|errno| LabError::Send { port: "a program".to_owned(), source: errno.into() })?;
-        measure(&TraitsPlan::default())?
+        measure(&if options.quick { TraitsPlan { rounds: 9, times: 4_000 } } else { TraitsPlan::default() })?
     };
     progress.step("redirects");
-    let redirect = redirects(stop, progress)?;
+    let redirect = redirects(options.quick, stop, progress)?;
     progress.step("room");
     let capacity = survival::capacity(stop)?;
     progress.step("survival");
@@ -221,8 +221,8 @@ fn check(
 }
 
 /// A redirect whose program writes traits first, over one that does not.
-fn redirects(stop: &Stop, progress: &dyn Progress) -> Result<Vec<TraitRedirect>, LabError> {
-    let mut rig = Rig::new(&RigSpec { name: "traits", ..RigSpec::default() }, stop)?;
+fn redirects(quick: bool, stop: &Stop, progress: &dyn Progress) -> Result<Vec<TraitRedirect>, LabError> {
+    let mut rig = Rig::new(&RigSpec { name: "traits", quick, ..RigSpec::default() }, stop)?;
     let drop = || Some(builtin(Builtin::Drop, Options::default()));
     let plain = PathSpec::new(rig.to_outs(Builtin::RedirectMap, Options::default(), 1), drop(), XdpMode::Native);
     let sizes = [(1, 4), (1, 8), (2, 8), (4, 8), (8, 8)];

@@ -2,6 +2,7 @@
 
 use xdplab::{
     bench::{
+        PathOptions,
         broadcast::{self, BroadcastOptions, Inner},
         dispatcher::{self, DispatcherOptions},
         drop as drop_bench,
@@ -62,12 +63,20 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
 fn run(name: &BenchName, stop: &Stop, bar: &dyn Progress) -> Result<BenchReport, LabError> {
     match name {
         BenchName::Dispatcher(args) => dispatcher::run(&DispatcherOptions { entries: args.entries }, stop, bar),
-        BenchName::Drop(args) => drop_bench::run(args.profile.is_some(), stop, bar),
-        BenchName::Redirect(args) => redirect::run(args.profile.is_some(), stop, bar),
-        BenchName::Traits(_) => traits::run(stop, bar),
+        BenchName::Drop(args) => {
+            drop_bench::run(&PathOptions { profile: args.profile.is_some(), quick: args.quick }, stop, bar)
+        }
+        BenchName::Redirect(args) => {
+            redirect::run(&PathOptions { profile: args.profile.is_some(), quick: args.quick }, stop, bar)
+        }
+        BenchName::Traits(args) => traits::run(&PathOptions { profile: false, quick: args.quick }, stop, bar),
         BenchName::Flow(args) => {
-            let options =
-                FlowOptions { key_bytes: args.key_bytes.clone(), flows: args.flows, profile: args.profile.is_some() };
+            let options = FlowOptions {
+                key_bytes: args.key_bytes.clone(),
+                flows: args.flows,
+                quick: args.quick,
+                profile: args.profile.is_some(),
+            };
             flow::run(&options, stop, bar)
         }
         BenchName::Broadcast(args) => {
@@ -80,6 +89,7 @@ fn run(name: &BenchName, stop: &Stop, bar: &dyn Progress) -> Result<BenchReport,
                 targets: args.targets,
                 inner: inner.collect(),
                 max_entries: args.max_entries,
+                quick: args.quick,
                 profile: args.profile.is_some(),
             };
             broadcast::run(&options, stop, bar)

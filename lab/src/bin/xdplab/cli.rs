@@ -387,6 +387,9 @@ pub(crate) struct DispatcherArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct BroadcastArgs {
+    /// Fewer rounds and windows: wider intervals, the same checks.
+    #[arg(long)]
+    pub(crate) quick: bool,
     /// Most targets of the matrix.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..=8))]
     pub(crate) targets: u32,
@@ -406,6 +409,9 @@ pub(crate) struct BroadcastArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PathArgs {
+    /// Fewer rounds and windows: wider intervals, the same checks.
+    #[arg(long)]
+    pub(crate) quick: bool,
     /// Samples where the time goes on two of the paths, and what differs; puts folded stacks and flame graphs into DIR.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "xdplab-profile")]
     pub(crate) profile: Option<PathBuf>,
@@ -416,6 +422,9 @@ pub(crate) struct PathArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PlainArgs {
+    /// Fewer rounds and windows: wider intervals, the same checks.
+    #[arg(long)]
+    pub(crate) quick: bool,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: BenchFormat,
@@ -423,6 +432,9 @@ pub(crate) struct PlainArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct FlowArgs {
+    /// Fewer rounds and windows: wider intervals, the same checks.
+    #[arg(long)]
+    pub(crate) quick: bool,
     /// Key length in bytes; may be given several times, all that there are unless given.
     #[arg(long = "key-bytes", value_name = "BYTES")]
     pub(crate) key_bytes: Vec<u32>,
