@@ -61,6 +61,28 @@ fn cpumap_veth(lab: &mut Lab) {
     insta::assert_snapshot!(all(lab));
 }
 
+#[test]
+fn a_cpumap_takes_every_cpu_that_there_is_and_no_other() {
+    if !xdplab::testing::has("root") {
+        return;
+    }
+    let options = RunOptions { frames: Some(FRAMES), ..RunOptions::default() };
+    let text = include_str!("../../topologies/cpumap-veth.toml");
+    let on = |cpu: u32| {
+        let text = text.replacen("builtin = \"cpumap\"\n", &format!("builtin = \"cpumap\"\noptions.cpu = {cpu}\n"), 1);
+        let topology = xdplab::topology::parse("cpumap.toml".as_ref(), &text).unwrap();
+        let mut lab = Lab::new(&topology).unwrap();
+        scenario(&mut lab, "cpumap to the stack", xdplab::xdp::XdpMode::Native, &options)
+    };
+    for cpu in xdplab::traffic::cpu::usable() {
+        let record = on(cpu as u32).unwrap_or_else(|error| panic!("{error:?}"));
+        assert_eq!(record.verdict, Verdict::Pass, "CPU {cpu}: {record:#?}");
+    }
+    let error = on(4_000).unwrap_err();
+    assert!(error.is_of_the_input(), "{error}");
+    assert!(error.to_string().starts_with("options.cpu: this host has no CPU 4000: it has 0 to "), "{error}");
+}
+
 #[xdplab::test(topology = "topologies/traits-veth.toml")]
 fn traits_veth(lab: &mut Lab) {
     insta::assert_snapshot!(all(lab));

@@ -2,7 +2,7 @@
 //!
 //! The records stand in `intel.rs`, `others.rs` and `virt.rs`, one a driver, each with the kernel's files that it was
 //! taken from and how far it was checked: to correct one, change its line. What a device answers for itself
-//! ([`XdpFeatures`]) is worth more than what is known of its driver: [`Knowledge`] puts the two together.
+//! ([`crate::xdp::XdpFeatures`]) is worth more than what is known of its driver: [`Knowledge`] puts the two together.
 
 mod intel;
 mod knowledge;

@@ -139,7 +139,7 @@ pub(super) fn prepare(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>
         Builtin::Dispatcher => Draft::new(objects::DISPATCHER, "xdp_dispatcher"),
         Builtin::Sink => sink(cx),
         Builtin::RedirectMap | Builtin::Broadcast => redirect(builtin, body, cx)?,
-        Builtin::Cpumap => cpumap(body, cx),
+        Builtin::Cpumap => cpumap(body, cx)?,
         Builtin::Flow => flow_lookup(body, cx)?,
         Builtin::Traits => traits(body),
         Builtin::Xsk => xsk(body, cx),
@@ -238,12 +238,22 @@ fn redirect(builtin: Builtin, body: &ProgramBody, cx: &LoadContext<'_>) -> Resul
     Ok(draft)
 }
 
-fn cpumap(body: &ProgramBody, cx: &LoadContext<'_>) -> Draft {
+fn cpumap(body: &ProgramBody, cx: &LoadContext<'_>) -> Result<Draft, ProgramError> {
     let mut draft = Draft::new(objects::CPUMAP, "xdp_cpumap");
-    draft.max_entries.push(("egress", cx.slots.max(1)));
+    let cpu = body.options.cpu.unwrap_or_else(spare_cpu);
+    let cpus = aya::util::nr_cpus().unwrap_or(1) as u32;
+    if cpu >= cpus {
+        return Err(ProgramError::Value {
+            place: "options.cpu".to_owned(),
+            reason: format!("this host has no CPU {cpu}: it has 0 to {}", cpus - 1),
+        });
+    }
+    draft.globals.push(("CPU", cpu.to_ne_bytes().to_vec()));
+    // The map's keys are CPUs.
+    draft.max_entries.extend([("egress", cx.slots.max(1)), ("cpus", cpu + 1)]);
     draft.has_second = true;
-    draft.filling = Filling::Cpu { cpu: body.options.cpu.unwrap_or_else(spare_cpu), queue: body.options.queue };
-    draft
+    draft.filling = Filling::Cpu { cpu, queue: body.options.queue };
+    Ok(draft)
 }
 
 /// The lowest CPU that does not send: the lab's thread sends from the highest that it may use.

@@ -127,7 +127,7 @@ impl XdpProgram {
                 let map =
                     parts.ebpf.map_mut("cpus").ok_or_else(|| failed(&io::Error::from(io::ErrorKind::NotFound)))?;
                 let mut cpus: CpuMap<&mut MapData> = map.try_into().map_err(|e: aya::maps::MapError| failed(&e))?;
-                cpus.set(0, queue, egress.as_ref(), 0).map_err(|e| failed(&e))
+                cpus.set(cpu, queue, egress.as_ref(), 0).map_err(|e| failed(&e))
             }
         }
     }
