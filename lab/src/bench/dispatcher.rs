@@ -37,6 +37,8 @@ use crate::{
 pub struct DispatcherOptions {
     /// Attach so many programs; `None`: two more than the dispatcher of this kernel is known to hold, others' included.
     pub entries: Option<u32>,
+    /// Whether runs of one program are profiled.
+    pub profile: bool,
 }
 
 /// More ports than this are not made.
@@ -120,6 +122,11 @@ pub fn run(options: &DispatcherOptions, stop: &Stop, progress: &dyn Progress) ->
     running.note("sizes are computed from the layout's rule for the given number of entries; `in kernel` was read");
     if let Some(others) = findings.others.filter(|others| *others > 0) {
         running.note(format!("others on this host held {others} entries meanwhile"));
+    }
+    if options.profile {
+        let program = load_trivial()?;
+        let ns = findings.cliff.map_or(f64::NAN, |cliff| cliff.before_ns);
+        running.profile_loop("runs of one program", ns, || Ok(program.time_runs(&FRAME, RUNS).map(drop)?))?;
     }
     let published = published::dispatcher();
     Ok(running.finish(Bench::Dispatcher(Rows { rows, published, findings })))
@@ -326,11 +333,13 @@ fn cliff(series: &[f64]) -> Option<(u32, f64, f64)> {
 
 fn check(running: &mut Running, findings: &DispatcherFindings, rows: &[DispatcherRow], entries: u32) {
     let Nanoseconds { ns, ci } = findings.slope_ns;
+    // Over a few entries the placement of a single program is a slope.
+    let steepest = STEEPEST.max(WIDEST / f64::from(entries));
     running.check(
         "flat within the capacity",
-        format!("at most {STEEPEST} ns an entry"),
+        format!("at most {steepest:.2} ns an entry"),
         format!("{ns:.3} ns an entry ({:.3} to {:.3})", ci[0], ci[1]),
-        ns <= STEEPEST,
+        ns <= steepest,
     );
     running.check(
         "spread within the capacity",

@@ -23,16 +23,20 @@ mod rig;
 mod survival;
 pub mod traits;
 
+use std::time::{Duration, Instant};
+
 use rig::{PathSpec, Rig};
 
 use crate::{
     lab::LabError,
     measure::{fingerprint, interval},
+    observe::profile::{Sampler, SamplerOptions},
     record::{
         Check, Verdict,
         bench::{BENCH_SCHEMA, Bench, BenchReport, Nanoseconds, PathProfile},
     },
     run::{Progress, checks},
+    traffic::cpu::Pinned,
 };
 
 /// What a caller may choose of a benchmark that has no choices of its own.
@@ -81,6 +85,26 @@ impl Running {
             let profile = rig.profile(path)?;
             self.profiles.push(PathProfile { name: name.clone(), ns: *ns, profile });
         }
+        Ok(())
+    }
+
+    /// Profiles a loop of runs on this thread's CPU for a second.
+    fn profile_loop(
+        &mut self,
+        name: &str,
+        ns: f64,
+        mut run: impl FnMut() -> Result<(), LabError>,
+    ) -> Result<(), LabError> {
+        let threads = vec![nix::unistd::gettid().as_raw().unsigned_abs()];
+        let pinned =
+            Pinned::here().map_err(|errno| LabError::Send { port: "a program".to_owned(), source: errno.into() })?;
+        let sampler = Sampler::start(pinned.cpu, SamplerOptions { threads, ..SamplerOptions::default() })?;
+        let until = Instant::now() + Duration::from_secs(1);
+        while Instant::now() < until {
+            run()?;
+        }
+        let profile = sampler.stop()?;
+        self.profiles.push(PathProfile { name: name.to_owned(), ns, profile });
         Ok(())
     }
 

@@ -124,6 +124,16 @@ pub fn run(options: &PathOptions, stop: &Stop, progress: &dyn Progress) -> Resul
             Pinned::here().map_err(|errno| LabError::Send { port: "a program".to_owned(), source: errno.into() })?;
         measure(&if options.quick { TraitsPlan { rounds: 9, times: 4_000 } } else { TraitsPlan::default() })?
     };
+    if options.profile {
+        let mut bench = TraitsBench::load()?;
+        let operation = TraitsOperation { work: TraitsWork::Turns, length: 8 };
+        let metadata =
+            metadata(operation).map_err(|error| failed("prepare a profile".to_owned(), io::Error::other(error)))?;
+        let ns = costs.at(TraitsWork::Turns, 8).map_or(f64::NAN, |cost| cost.ns.value);
+        running.profile_loop("a new key and its delete by turns", ns, || {
+            Ok(bench.run(operation.work, &metadata, (key(operation), operation.length), 200_000).map(drop)?)
+        })?;
+    }
     progress.step("redirects");
     let redirect = redirects(options.quick, stop, progress)?;
     progress.step("room");

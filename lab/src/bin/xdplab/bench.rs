@@ -33,9 +33,10 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
         check_broadcast(args)?;
     }
     let (format, directory) = match &args.name {
-        BenchName::Dispatcher(args) => (args.format, None),
-        BenchName::Traits(args) => (args.format, None),
-        BenchName::Drop(args) | BenchName::Redirect(args) => (args.format, args.profile.as_deref()),
+        BenchName::Dispatcher(args) => (args.format, args.profile.as_deref()),
+        BenchName::Drop(args) | BenchName::Redirect(args) | BenchName::Traits(args) => {
+            (args.format, args.profile.as_deref())
+        }
         BenchName::Broadcast(args) => (args.format, args.profile.as_deref()),
         BenchName::Flow(args) => (args.format, args.profile.as_deref()),
     };
@@ -62,14 +63,18 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
 
 fn run(name: &BenchName, stop: &Stop, bar: &dyn Progress) -> Result<BenchReport, LabError> {
     match name {
-        BenchName::Dispatcher(args) => dispatcher::run(&DispatcherOptions { entries: args.entries }, stop, bar),
+        BenchName::Dispatcher(args) => {
+            dispatcher::run(&DispatcherOptions { entries: args.entries, profile: args.profile.is_some() }, stop, bar)
+        }
         BenchName::Drop(args) => {
             drop_bench::run(&PathOptions { profile: args.profile.is_some(), quick: args.quick }, stop, bar)
         }
         BenchName::Redirect(args) => {
             redirect::run(&PathOptions { profile: args.profile.is_some(), quick: args.quick }, stop, bar)
         }
-        BenchName::Traits(args) => traits::run(&PathOptions { profile: false, quick: args.quick }, stop, bar),
+        BenchName::Traits(args) => {
+            traits::run(&PathOptions { profile: args.profile.is_some(), quick: args.quick }, stop, bar)
+        }
         BenchName::Flow(args) => {
             let options = FlowOptions {
                 key_bytes: args.key_bytes.clone(),

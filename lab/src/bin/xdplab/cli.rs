@@ -370,13 +370,16 @@ pub(crate) enum BenchName {
     /// `redirect_map` to one port: native and generic, by kind of map, with and without an egress program.
     Redirect(PathArgs),
     /// A key-value store in the packet's metadata: what operations cost, where it survives, how much room it has.
-    Traits(PlainArgs),
+    Traits(PathArgs),
     /// Flow lookups by key length, number of flows and kind of map, found and not found.
     Flow(FlowArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DispatcherArgs {
+    /// Samples where the time goes in runs of one program; puts folded stacks and flame graphs into DIR.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "xdplab-profile")]
+    pub(crate) profile: Option<PathBuf>,
     /// Programs to attach, one after the other; 50 unless given.
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=256))]
     pub(crate) entries: Option<u32>,
@@ -415,16 +418,6 @@ pub(crate) struct PathArgs {
     /// Samples where the time goes on two of the paths, and what differs; puts folded stacks and flame graphs into DIR.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "xdplab-profile")]
     pub(crate) profile: Option<PathBuf>,
-    /// How the result is printed.
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: BenchFormat,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct PlainArgs {
-    /// Fewer rounds and windows: wider intervals, the same checks.
-    #[arg(long)]
-    pub(crate) quick: bool,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: BenchFormat,
