@@ -11,12 +11,12 @@ mod reading;
 mod receiver;
 mod spare;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use xdplab_wire::records::{PortCounters, SourceState, WatchKey, event};
+use xdplab_wire::records::{Laps, PortCounters, SourceState, WatchKey, event};
 
 pub use error::LabError;
-pub use install::{Held, Installed, Site, Wanted, wanted};
+pub use install::{Anchor, Held, Installed, Site, Wanted, wanted};
 pub use instance::Instance;
 pub use network::{Network, Place, bridge_netns_name, ifindex, netns_name};
 pub use pace::Pace;
@@ -142,17 +142,37 @@ impl Lab {
         self.watch_cpumaps()
     }
 
-    /// Loads a program that can be put in the place of one that is attached now, and holds it ready at a spare port.
-    pub(crate) fn hold(&self, wanted: &Wanted, spare: &Spare, pair: u32) -> Result<Held, LabError> {
-        let pins = self.bpffs.path();
-        let site = Site {
+    fn site<'a>(&'a self, pins: &'a Path) -> Site<'a> {
+        Site {
             topology: &self.topology,
             network: &self.network,
             instance: self.instance.number,
-            pin_dir: Some(&pins),
+            pin_dir: Some(pins),
             log_dir: Some(&self.log_dir),
-        };
+        }
+    }
+
+    /// Loads a program that can be put in the place of one that is attached now, and holds it ready at a spare port.
+    pub(crate) fn hold(&self, wanted: &Wanted, spare: &Spare, pair: u32) -> Result<Held, LabError> {
+        let pins = self.bpffs.path();
+        let site = self.site(&pins);
         self.thread.run(|inside| install::hold(inside, site, wanted, (spare, pair)))
+    }
+
+    /// Loads a program in the place of one that was held ready until now.
+    pub(crate) fn hold_instead(&self, wanted: &Wanted, held: &mut Held) -> Result<(), LabError> {
+        let pins = self.bpffs.path();
+        let site = self.site(&pins);
+        self.thread.run(|inside| install::hold_instead(inside, site, wanted, held))
+    }
+
+    /// Has what is installed for some programs keep its entries in the dispatcher, from a spare pair on.
+    pub(crate) fn anchor(&self, programs: &[ProgramId], spare: &Spare, pair: u32) -> Result<Vec<Anchor>, LabError> {
+        let chosen: Vec<&Installed> =
+            self.installed.iter().filter(|have| programs.contains(&have.wanted.program)).collect();
+        self.thread.run(|inside| {
+            (pair..).zip(chosen).map(|(pair, have)| install::anchor(inside, have, (spare, pair))).collect()
+        })
     }
 
     /// Puts a program that is held ready in the place of one that is attached: microseconds, under traffic.
@@ -358,6 +378,14 @@ impl Lab {
             }
         }
         Pace::of(receivers.filter(|receiver| walk.arrivals.contains(&receiver.port)), queues)
+    }
+
+    /// When the last laps at a port began; `None` where no program there keeps that.
+    pub(crate) fn laps_at(&self, port: PortId) -> Result<Option<Laps>, LabError> {
+        match self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port)) {
+            Some(have) if have.receivers.is_empty() => Ok(have.program.laps_at(port.0 as u32)?),
+            _ => Ok(None),
+        }
     }
 
     /// Sets the counters of the program at a port to zero.

@@ -1,5 +1,7 @@
 //! What is timed, or takes the host to itself: the benchmarks, on the real kernel, with less work than by default.
 
+mod verdicts;
+
 use std::time::{Duration, Instant};
 
 use xdplab::{
@@ -12,16 +14,12 @@ use xdplab::{
         redirect,
         traits::{self, LENGTHS, TraitsPlan, measure},
     },
-    compare::{CompareOptions, pairing::Pairing},
     host::thread::LabThread,
     lab::Spare,
     measure::interval::Estimate,
     observe::profile::{Sampler, SamplerOptions},
     program::{TraitsWork, dispatcher::DispatcherReader, load_trivial},
-    record::{
-        bench::{Bench, BenchReport},
-        compare::CompareVerdict,
-    },
+    record::bench::{Bench, BenchReport},
     run::Silent,
     traffic::{Stop, cpu::Pinned},
     xdp::XdpMode,
@@ -181,67 +179,6 @@ fn traits_survive_native_paths_and_are_seen_missing_on_others() {
     assert_eq!(of(&written(1)).intact, of(&written(1)).offered);
     assert!(rows.findings.capacity.iter().all(|row| row.bytes >= 32), "{:#?}", rows.findings.capacity);
     assert_eq!(rows.findings.redirect.len(), 5);
-}
-
-/// A path with a program that drops, after some steps of work that only cost time.
-fn dropping(extra: u32) -> xdplab::topology::Topology {
-    let text = format!(
-        "name = \"compared\"\n[nodes.gen]\n[nodes.dut]\n[[links]]\nkind = \"veth\"\nends = [\"gen:tx0\", \"dut:rx0\"]\n\
-         [programs.dut]\nbuiltin = \"drop\"\nattach = [\"dut:rx0\"]\noptions.extra = {extra}\n\
-         [[scenarios]]\nname = \"drop\"\nmodes = [\"native\", \"generic\"]\n\
-         traffic = {{ from = \"gen:tx0\", frame-bytes = 64, frames = 1000 }}\nexpect = {{ drop = [\"dut:rx0\"] }}\n"
-    );
-    xdplab::topology::parse("compared.toml".as_ref(), &text).unwrap()
-}
-
-#[test]
-fn a_program_is_as_fast_as_itself_and_a_known_slowdown_is_found() {
-    if !xdplab::testing::has("root") {
-        return;
-    }
-    let compare = |extra: u32, budget: f64| {
-        let pairing = Pairing::new(dropping(0), dropping(extra), "a".to_owned(), "b".to_owned()).unwrap();
-        let options = CompareOptions {
-            budget: Some(budget),
-            reloads: 16,
-            blocks: 4,
-            floor: false,
-            seed: Some(7),
-            ..CompareOptions::default()
-        };
-        xdplab::compare::run(&pairing, &options, &Stop::default(), &Silent).unwrap()
-    };
-    // Two hundred steps take a good hundred nanoseconds: whatever the machine is busy with, they show.
-    let slower = compare(300, 20.0);
-    assert_eq!(slower.rows.len(), 2);
-    for row in &slower.rows {
-        assert_eq!(row.verdict, CompareVerdict::Regressed, "{row:#?}");
-        assert!(row.delta_ns > 20.0 && row.reloads >= 6 && row.blocks >= row.reloads, "{row:#?}");
-    }
-    let faster = Pairing::new(dropping(300), dropping(0), "a".to_owned(), "b".to_owned()).unwrap();
-    let options =
-        CompareOptions { budget: Some(1.0), reloads: 16, blocks: 4, floor: false, ..CompareOptions::default() };
-    let faster = xdplab::compare::run(&faster, &options, &Stop::default(), &Silent).unwrap();
-    assert!(faster.rows.iter().all(|row| row.verdict == CompareVerdict::Improved), "{:#?}", faster.rows);
-    let same = compare(0, 200.0);
-    assert!(same.rows.iter().all(|row| row.verdict == CompareVerdict::Ok), "{:#?}", same.rows);
-    assert_eq!((same.seed, same.interleaved), (7, true));
-    let few = CompareOptions { reloads: 1, ..CompareOptions::default() };
-    let pairing = Pairing::new(dropping(0), dropping(0), "a".to_owned(), "b".to_owned()).unwrap();
-    let error = xdplab::compare::run(&pairing, &few, &Stop::default(), &Silent).unwrap_err();
-    assert!(error.is_of_the_input(), "{error}");
-    insta::assert_snapshot!(error, @"1 reloads are too few: an interval of 90 % takes 6 at least. Windows of one load say where its code lay, not what it costs");
-}
-
-#[test]
-fn a_budget_below_the_noise_floor_is_refused() {
-    if !xdplab::testing::has("root") {
-        return;
-    }
-    let pairing = Pairing::new(dropping(0), dropping(0), "a".to_owned(), "b".to_owned()).unwrap();
-    let options = CompareOptions { budget: Some(1e-6), ..CompareOptions::default() };
-    let error = xdplab::compare::run(&pairing, &options, &Stop::default(), &Silent).unwrap_err();
-    assert!(error.is_of_the_input() && error.to_string().contains("below the noise floor"), "{error}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub mod source;
 use std::time::Instant;
 
 use pairing::{Pairing, PairingError};
-use reload::RowUnderTest;
+use reload::{Reloaded, RowUnderTest};
 pub use reports::{ReportsError, of_reports};
 
 use crate::{
@@ -75,8 +75,8 @@ impl Default for CompareOptions {
             within: false,
             only: Vec::new(),
             seconds: 60.0,
-            reloads: 96,
-            blocks: 24,
+            reloads: 256,
+            blocks: 12,
             seed: None,
             reload: true,
             floor: true,
@@ -85,7 +85,7 @@ impl Default for CompareOptions {
 }
 
 /// Reloads after which there is a look.
-const LOOKS: [usize; 10] = [6, 8, 12, 16, 24, 32, 48, 64, 96, 128];
+const LOOKS: [usize; 11] = [6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192];
 /// Fewest reloads of which anything can be said.
 pub const FEWEST_RELOADS: usize = 6;
 /// Reloads of the A/A comparison that gives the floor.
@@ -170,15 +170,19 @@ pub fn run(
     let seed = options.seed.unwrap_or_else(|| started.as_nanosecond() as u64);
     let mut dice = fastrand::Rng::with_seed(seed);
     let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder)).map_err(LabError::from)?;
+    let free = Instant::now();
+    let mut first = None;
     progress.step("bring up");
     let mut lab = Lab::new(&pairing.a)?;
     lab.watch(EventSet::Errors)?;
+    let only = rows.len() == 1;
     let mut under_test: Vec<RowUnderTest> =
-        rows.into_iter().map(|row| RowUnderTest::new(&lab, pairing, row, options)).collect::<Result<_, _>>()?;
-    let mut notes = Vec::new();
+        rows.into_iter().map(|row| RowUnderTest::new(&lab, pairing, row, only)).collect::<Result<_, _>>()?;
     let floor_ns = if options.floor {
         progress.step("noise floor");
-        let differences = floor(&mut lab, &mut under_test[0], &mut dice, stop)?;
+        let reloads = floor(&mut lab, &mut under_test[0], &mut dice, stop)?;
+        first = reloads.first().map(|of| of.began);
+        let differences: Vec<f64> = reloads.iter().map(|of| of.difference).collect();
         // A floor of a few reloads, as it will be after as many as are planned: intervals narrow by the root of their number.
         let scale = (FLOOR_RELOADS as f64 / options.reloads as f64).sqrt();
         noise_floor(&differences, 1.0 - ERROR).map(|floor| floor.ns * scale).filter(|ns| ns.is_finite())
@@ -200,6 +204,7 @@ pub fn run(
         for row in order {
             let at = Instant::now();
             let Some(of) = reload::measure(&mut lab, &mut under_test[row], options, &mut dice, stop)? else { continue };
+            first.get_or_insert(of.began);
             let into = &mut measured[row];
             into.differences.push(of.difference);
             into.a.extend(of.a);
@@ -229,17 +234,7 @@ pub fn run(
         let plan = plan.ended_at(reloads);
         decisions = Some(judge(&measured, reloads, budget, &plan)?);
     }
-    if reloads < FEWEST_RELOADS {
-        notes.push(format!("{reloads} reloads in the time given: too few for an interval"));
-    }
-    if budget.is_none() {
-        notes.push("no budget was given: the comparison reports, and judges nothing slower".to_owned());
-    }
-    if !options.reload {
-        notes.push(
-            "programs were not loaded anew: this compares two places in memory as much as two programs".to_owned(),
-        );
-    }
+    let mut notes = remarks(reloads, options);
     notes.extend(pairing.notes.iter().cloned());
     let rows = under_test
         .iter()
@@ -258,8 +253,26 @@ pub fn run(
         seed,
         rows,
         floor_ns,
+        lead_ms: first.map(|first| first.duration_since(free).as_secs_f64() * 1e3),
         notes,
     })
+}
+
+/// What is to be said of a comparison as a whole.
+fn remarks(reloads: usize, options: &CompareOptions) -> Vec<String> {
+    let mut notes = Vec::new();
+    if reloads < FEWEST_RELOADS {
+        notes.push(format!("{reloads} reloads in the time given: too few for an interval"));
+    }
+    if options.budget.is_none() {
+        notes.push("no budget was given: the comparison reports, and judges nothing slower".to_owned());
+    }
+    if !options.reload {
+        notes.push(
+            "programs were not loaded anew: this compares two places in memory as much as two programs".to_owned(),
+        );
+    }
+    notes
 }
 
 /// The looks up to so many reloads.
@@ -275,18 +288,18 @@ fn floor(
     row: &mut RowUnderTest,
     dice: &mut fastrand::Rng,
     stop: &Stop,
-) -> Result<Vec<f64>, CompareError> {
+) -> Result<Vec<Reloaded>, CompareError> {
     let options = CompareOptions::default();
-    let mut differences = Vec::new();
+    let mut reloads = Vec::new();
     row.same(true);
     for _ in 0..FLOOR_RELOADS {
         if stop.is_asked() {
             break;
         }
-        differences.extend(reload::measure(lab, row, &options, dice, stop)?.map(|of| of.difference));
+        reloads.extend(reload::measure(lab, row, &options, dice, stop)?);
     }
     row.same(false);
-    Ok(differences)
+    Ok(reloads)
 }
 
 fn judge(measured: &[Measured], reloads: usize, budget: Budget, plan: &Plan) -> Result<Vec<Decision>, DecideError> {

@@ -1,14 +1,14 @@
 //! One reload of one row: both sides' programs loaded anew, in random order and with padding of random size between
 //! them, then blocks of windows in which they take turns.
 
-use std::fs;
+use std::{fs, time::Instant};
 
 use super::{
     CompareError, CompareOptions,
     pairing::{PairedRow, Pairing},
 };
 use crate::{
-    lab::{Held, Lab, LabError, Spare, Wanted, wanted},
+    lab::{Anchor, Held, Lab, LabError, Spare, Wanted, wanted},
     measure::stats::blocks::{self, Block, Order, Side},
     program::Padding,
     run::{
@@ -24,7 +24,7 @@ use crate::{
 const FRAMES_MOST: u64 = 12_800;
 const FRAMES_LEAST: u64 = 1_280;
 /// Length of a window that is aimed at, in nanoseconds.
-const WINDOW_NS: f64 = 2e6;
+const WINDOW_NS: f64 = 1e6;
 /// A block that was disturbed is drawn again so often at most.
 const REDRAWS: u64 = 3;
 /// Instructions of the padding, at most: some pages of machine code.
@@ -43,12 +43,25 @@ pub(super) struct RowUnderTest {
     frames: Option<u64>,
     /// Whether both sides are the baseline's.
     same: bool,
-    /// What is loaded, where it is not loaded anew each time.
-    kept: Option<(Vec<Held>, Vec<Held>)>,
+    /// What is loaded for either side now.
+    held: Option<Loaded>,
+    /// What keeps the entries of the programs in whose place these are put.
+    anchors: Vec<Anchor>,
+    /// Whether this is the only row: nobody else installs other programs between two of its reloads.
+    only: bool,
+}
+
+/// Both sides' programs, held ready.
+#[derive(Default)]
+struct Loaded {
+    a: Vec<Held>,
+    b: Vec<Held>,
 }
 
 /// What one reload gave.
 pub(super) struct Reloaded {
+    /// When its first window began.
+    pub(super) began: Instant,
     /// Candidate minus baseline, in nanoseconds a packet.
     pub(super) difference: f64,
     /// Windows of the baseline.
@@ -62,7 +75,8 @@ pub(super) struct Reloaded {
 }
 
 impl RowUnderTest {
-    pub(super) fn new(lab: &Lab, pairing: &Pairing, row: PairedRow, _: &CompareOptions) -> Result<Self, CompareError> {
+    /// `only`: whether no other row is measured in this lab.
+    pub(super) fn new(lab: &Lab, pairing: &Pairing, row: PairedRow, only: bool) -> Result<Self, CompareError> {
         let ids = || (0..pairing.a.programs.len()).map(ProgramId);
         let bodies = |topology: &crate::topology::Topology, scenario: &Scenario| -> Vec<ProgramBody> {
             ids().map(|id| topology.body_in(scenario, id).clone()).collect()
@@ -82,7 +96,8 @@ impl RowUnderTest {
             chosen.map(|want| Wanted { body: bodies[want.program.0].clone(), ..want.clone() }).collect()
         };
         let (a, b) = (of(&a), of(&b));
-        let spare = lab.spare_ports(2 * a.len().max(1) as u32)?;
+        // For both sides, and for what is installed.
+        let spare = lab.spare_ports(3 * a.len().max(1) as u32)?;
         let mut clock = clock(&pairing.a, &scenario);
         // A sink that is itself compared can't be the clock.
         if let Clock::Sink(port) = clock
@@ -90,7 +105,7 @@ impl RowUnderTest {
         {
             clock = Clock::Source;
         }
-        Ok(Self { row, scenario, a, b, spare, clock, frames: None, same: false, kept: None })
+        Ok(Self { row, scenario, a, b, spare, clock, frames: None, same: false, held: None, anchors: Vec::new(), only })
     }
 
     pub(super) fn name(&self) -> &str {
@@ -104,32 +119,46 @@ impl RowUnderTest {
     /// Has both sides be the baseline's, or each its own again.
     pub(super) fn same(&mut self, same: bool) {
         self.same = same;
-        self.kept = None;
+        self.held = None;
     }
 
     /// Loads both sides, in random order, with padding of random size before each program.
-    fn load(&self, lab: &Lab, dice: &mut fastrand::Rng) -> Result<(Vec<Held>, Vec<Held>), LabError> {
-        let b = if self.same { &self.a } else { &self.b };
+    fn load(&mut self, lab: &Lab, dice: &mut fastrand::Rng) -> Result<(), LabError> {
+        let Self { a, b, spare, .. } = self;
+        let b = if self.same { &*a } else { b };
+        let candidate_first = dice.bool();
         let mut padding = Vec::new();
-        let mut pair = 0;
-        let mut side = |wanted: &[Wanted], dice: &mut fastrand::Rng| -> Result<Vec<Held>, LabError> {
-            let mut held = Vec::new();
-            for want in wanted {
+        let mut side = |wanted: &[Wanted], held: &mut Vec<Held>, first: u32| -> Result<(), LabError> {
+            for (n, want) in wanted.iter().enumerate() {
                 padding.push(Padding::load(dice.usize(1..PADDING_MOST))?);
-                held.push(lab.hold(want, &self.spare, pair)?);
-                pair += 1;
+                match held.get_mut(n) {
+                    Some(held) => lab.hold_instead(want, held)?,
+                    None => held.push(lab.hold(want, spare, first + n as u32)?),
+                }
             }
-            Ok(held)
+            Ok(())
         };
-        if dice.bool() {
-            let a = side(&self.a, dice)?;
-            let b = side(b, dice)?;
-            Ok((a, b))
+        let mut held = self.held.take().unwrap_or_default();
+        let second = a.len() as u32;
+        if candidate_first {
+            side(b, &mut held.b, second)?;
+            side(a, &mut held.a, 0)?;
         } else {
-            let b = side(b, dice)?;
-            let a = side(&self.a, dice)?;
-            Ok((a, b))
+            side(a, &mut held.a, 0)?;
+            side(b, &mut held.b, second)?;
         }
+        self.held = Some(held);
+        Ok(())
+    }
+
+    /// Makes what is installed ready to be swapped within microseconds.
+    fn anchor(&mut self, lab: &Lab) -> Result<(), LabError> {
+        if self.anchors.is_empty() {
+            let programs: Vec<ProgramId> = self.a.iter().map(|want| want.program).collect();
+            self.anchors = lab.anchor(&programs, &self.spare, 2 * programs.len() as u32)?;
+        }
+        // The programs of the last reload are still in their places.
+        lab.restore()
     }
 }
 
@@ -144,17 +173,21 @@ pub(super) fn measure(
     lab.install(Some(&row.scenario), row.row.mode, false)?;
     let topology = lab.topology().clone();
     let window = Window::new(lab, &topology, &row.scenario, &RunOptions::default())?;
-    let held = match row.kept.take().filter(|_| !options.reload) {
-        Some(kept) => kept,
-        None => row.load(lab, dice)?,
-    };
+    if row.only {
+        row.anchor(lab)?;
+    }
+    if options.reload || row.held.is_none() {
+        row.load(lab, dice)?;
+    }
+    let began = Instant::now();
     let frames = match row.frames {
         Some(frames) => frames,
         None => *row.frames.insert(frames_of_a_window(lab, row, &window, stop)?),
     };
     let window = window.with(frames, row.clock);
+    let held = row.held.take().unwrap_or_default();
     let put = |lab: &Lab, side: Side| -> Result<(), LabError> {
-        let programs = if side == Side::Baseline { &held.0 } else { &held.1 };
+        let programs = if side == Side::Baseline { &held.a } else { &held.b };
         row.a.iter().zip(programs).try_for_each(|(want, held)| lab.put(want.program, held))
     };
     let mut orders = blocks::Orders::seeded(dice.u64(..));
@@ -169,24 +202,21 @@ pub(super) fn measure(
             block = take(lab, &window, order, &put, stop)?;
         }
         redrawn += again;
-        let Some(block) = block else {
-            lab.restore()?;
-            return Ok(None);
-        };
+        let Some(block) = block else { return Ok(None) };
         for (window, side) in block.windows.iter().zip(order.sides()) {
             if side == Side::Baseline { a.push(window.ns) } else { b.push(window.ns) }
         }
         all.push(block);
     }
-    lab.restore()?;
     let reloaded = blocks::reload(&all);
-    if !options.reload {
-        row.kept = Some(held);
+    // Where other rows are measured in between, held programs would fill the dispatcher.
+    if row.only || !options.reload {
+        row.held = Some(held);
     }
     let Some(difference) = reloaded.difference else {
         return Err(CompareError::Untimed { scenario: row.name().to_owned(), frames });
     };
-    Ok(Some(Reloaded { difference, a, b, blocks: reloaded.used as u64, redrawn }))
+    Ok(Some(Reloaded { began, difference, a, b, blocks: reloaded.used as u64, redrawn }))
 }
 
 /// One block; `None` where a stop was asked for.
@@ -198,15 +228,19 @@ fn take(
     stop: &Stop,
 ) -> Result<Option<Block>, LabError> {
     let mut windows = [blocks::Window { ns: f64::NAN, disturbed: false }; 4];
+    // Once a block: reading them takes as long as a tenth of a window.
+    let before = Surroundings::now();
     for (of, side) in windows.iter_mut().zip(order.sides()) {
         put(lab, side)?;
-        let before = Surroundings::now();
         let (ns, _) = window.measure(lab, stop)?;
         if stop.is_asked() {
             return Ok(None);
         }
         of.ns = ns.unwrap_or(f64::NAN);
-        of.disturbed = Surroundings::now() != before;
+    }
+    let disturbed = Surroundings::now() != before;
+    for window in &mut windows {
+        window.disturbed = disturbed;
     }
     Ok(Some(Block { order, windows }))
 }

@@ -102,6 +102,7 @@ pub fn of_reports(
         seed: 0,
         rows,
         floor_ns: None,
+        lead_ms: None,
         notes: vec![
             "numbers of two runs: the same program moves by a tenth from one session to the next, so nothing follows from \
              them. Compare the topologies for a verdict: xdplab compare A.toml B.toml"

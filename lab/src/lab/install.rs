@@ -186,14 +186,34 @@ pub(super) fn hold(
 ) -> Result<Held, LabError> {
     let program = prepare(inside, site, wanted)?;
     let link = inside.enter(spare.netns(), || program.attach(Spare::ifindex(pair), XdpMode::Native))??;
-    Ok(Held { _link: link, program })
+    Ok(Held { link, program })
+}
+
+/// The same in the place of a program that was held until now: one change of the dispatcher instead of two.
+pub(super) fn hold_instead(inside: &Inside, site: Site<'_>, wanted: &Wanted, held: &mut Held) -> Result<(), LabError> {
+    let program = prepare(inside, site, wanted)?;
+    held.link.update(&program)?;
+    held.program = program;
+    Ok(())
+}
+
+/// Attaches a program that is installed to a pair of spare ports as well, for the same reason.
+pub(super) fn anchor(inside: &Inside, have: &Installed, (spare, pair): (&Spare, u32)) -> Result<Anchor, LabError> {
+    let link = inside.enter(spare.netns(), || have.program.attach(Spare::ifindex(pair), XdpMode::Native))??;
+    Ok(Anchor { _link: link })
+}
+
+/// Keeps an installed program's entry in the kernel's dispatcher while another one is in its place.
+#[derive(Debug)]
+pub struct Anchor {
+    _link: XdpLink,
 }
 
 /// A program that is loaded, and attached to a spare port.
 #[derive(Debug)]
 pub struct Held {
     // Before the program: a link is dropped first.
-    _link: XdpLink,
+    link: XdpLink,
     program: XdpProgram,
 }
 

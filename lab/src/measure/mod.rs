@@ -2,4 +2,5 @@
 
 pub mod fingerprint;
 pub mod interval;
+pub mod laps;
 pub mod stats;

@@ -205,7 +205,7 @@ fn sink(cx: &LoadContext<'_>) -> Draft {
     let mut draft = Draft::new(objects::SINK, "xdp_sink");
     let flows = cx.flows.max(1);
     draft.globals.push(("FLOWS", flows.to_ne_bytes().to_vec()));
-    draft.max_entries.push(("flows", cx.slots.max(1).saturating_mul(flows)));
+    draft.max_entries.extend([("flows", cx.slots.max(1).saturating_mul(flows)), ("laps", cx.slots.max(1))]);
     draft
 }
 

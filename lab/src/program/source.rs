@@ -7,13 +7,14 @@ use aya::{
     maps::{MapData, xdp::DevMap},
     programs::{Program, TestRun as _, TestRunAttrs, TestRunOptions, Xdp},
 };
-use xdplab_wire::records::SourceState;
+use xdplab_wire::records::{Laps, SourceState};
 
 use super::{
     ProgramError, XdpLink,
     builtin::{objects, with_globals},
     load::{load_own, rejected},
     sys,
+    xdp::laps,
 };
 
 const PROGRAM: &str = "xdp_source";
@@ -136,6 +137,17 @@ impl Source {
         sys::map_lookup(self.record()?.fd(), 0, &mut words)
             .map_err(|source| ProgramError::system("read the source's state", source))?;
         Ok(SourceState::from_words(&words))
+    }
+
+    /// When its last laps began.
+    ///
+    /// # Errors
+    /// Where the map can't be read.
+    pub fn laps(&self) -> Result<Laps, ProgramError> {
+        match self.ebpf.map("laps") {
+            Some(aya::maps::Map::Array(data)) => laps(data, 0),
+            _ => Err(ProgramError::system("read the source's laps", io::Error::from(io::ErrorKind::NotFound))),
+        }
     }
 
     /// Sets the source's state. Meant for when it does not run.

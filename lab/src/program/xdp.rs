@@ -18,7 +18,7 @@ use aya::{
 use nix::time::{ClockId, clock_gettime};
 use xdplab_wire::{
     flow,
-    records::{Lookups, PortCounters},
+    records::{Laps, Lookups, PortCounters},
 };
 
 use super::{ProgramError, builtin::Filling, extack, sys, values};
@@ -246,6 +246,15 @@ impl XdpProgram {
     /// Where the map can't be read.
     pub fn counters_at(&self, slot: u32) -> Result<PortCounters, ProgramError> {
         counters_at(self.map_data("ports")?, slot)
+    }
+
+    /// When the last laps at one slot began; `None` for a program that keeps none.
+    ///
+    /// # Errors
+    /// Where the map can't be read.
+    pub fn laps_at(&self, slot: u32) -> Result<Option<Laps>, ProgramError> {
+        let Ok(map) = self.map_data("laps") else { return Ok(None) };
+        laps(map, slot).map(Some)
     }
 
     /// Sets the counters of one slot to zero.
@@ -528,6 +537,14 @@ fn possible_cpus() -> Result<usize, ProgramError> {
 
 fn counters(data: &MapData, slots: u32) -> Result<Vec<PortCounters>, ProgramError> {
     (0..slots).map(|slot| counters_at(data, slot)).collect()
+}
+
+/// A program's laps at one slot.
+pub(super) fn laps(data: &MapData, slot: u32) -> Result<Laps, ProgramError> {
+    let mut words = [0; Laps::WORDS];
+    sys::map_lookup(data.fd(), slot, &mut words)
+        .map_err(|source| ProgramError::system("read when a program's laps began", source))?;
+    Ok(Laps::from_words(&words))
 }
 
 fn counters_at(data: &MapData, slot: u32) -> Result<PortCounters, ProgramError> {

@@ -35,6 +35,9 @@ pub struct CompareReport {
     pub rows: Vec<CompareRow>,
     /// The noise floor, in nanoseconds: half the width of the 90 % interval of an A/A comparison here and now.
     pub floor_ns: Option<f64>,
+    /// From when the host was free to the first timed window, in milliseconds: bringing up and loading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lead_ms: Option<f64>,
     /// Remarks.
     pub notes: Vec<String>,
 }

@@ -192,6 +192,7 @@ pub(crate) fn comparison() -> CompareReport {
             unknown,
         ],
         floor_ns: Some(0.121),
+        lead_ms: Some(141.0),
         notes: vec!["veth pairs stand in for i40e: costs are of veth, and say nothing of the NIC's own".to_owned()],
     }
 }
@@ -203,6 +204,7 @@ pub(crate) fn across() -> CompareReport {
         differs: differs.map(|(what, a, b)| (what.to_owned(), a.to_owned(), b.to_owned())).to_vec(),
         interleaved: false,
         floor_ns: None,
+        lead_ms: None,
         rows: comparison().rows.into_iter().filter(|row| row.mode == XdpMode::Native).collect(),
         notes: Vec::new(),
         ..comparison()

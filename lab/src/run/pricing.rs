@@ -4,12 +4,10 @@
 
 use std::time::{Duration, Instant};
 
-use xdplab_wire::records::Stamp;
-
 use super::{Case, Progress, RunOptions, amount_and_engine, checks};
 use crate::{
     lab::{Lab, LabError, SourceKey},
-    measure::interval,
+    measure::{interval, laps},
     topology::{Amount, Builtin, Engine, PortId, ProgramBody, Scenario, Topology},
     traffic::{
         Stop, frame_spec, live,
@@ -162,6 +160,14 @@ impl Window {
         self
     }
 
+    /// Frames that go out at once, where that is one number.
+    fn batch(&self) -> Option<u32> {
+        match self.engine {
+            Engine::Live { batch } => Some(batch),
+            Engine::Packet | Engine::Xsk => None,
+        }
+    }
+
     /// Sends frames as a window has them; returns how many, and how long it took.
     pub(super) fn send(&self, lab: &mut Lab, amount: Amount, stop: &Stop) -> Result<Sent, LabError> {
         let quiet = |_| {};
@@ -196,19 +202,15 @@ impl Window {
                     std::thread::yield_now();
                     seen = lab.counters_at(port)?;
                 }
-                (per_frame(seen.first, seen.last), made.saturating_sub(seen.ours))
+                let laps = lab.laps_at(port)?;
+                (laps::per_frame(laps.as_ref(), seen.first, seen.last, self.batch()), made.saturating_sub(seen.ours))
             }
             Clock::Source => {
-                let state = lab.source(&self.key)?.state()?;
-                (per_frame(state.first, state.last), 0)
+                let source = lab.source(&self.key)?;
+                let (state, laps) = (source.state()?, source.laps()?);
+                (laps::per_frame(Some(&laps), state.first, state.last, self.batch()), 0)
             }
             Clock::Sender => ((made > 0).then(|| sender.as_nanos() as f64 / made as f64), 0),
         })
     }
-}
-
-/// Nanoseconds a frame between two stamps; `None` where there are no two.
-fn per_frame(first: Stamp, last: Stamp) -> Option<f64> {
-    let frames = last.frames.checked_sub(first.frames).filter(|frames| *frames > 0)?;
-    Some(last.ns.checked_sub(first.ns)? as f64 / frames as f64)
 }

@@ -66,6 +66,43 @@ pub struct PortCounters {
 /// The sink reads the clock once in this many frames.
 pub const STAMP_EVERY: u64 = 64;
 
+/// Laps that a source and a sink remember: one every [`STAMP_EVERY`] frames, the newest.
+pub const LAPS: usize = 256;
+
+/// When each of the last laps began: entry `n % LAPS` is that of lap `n`, which starts at frame `n * STAMP_EVERY`.
+/// Low 32 bits of the kernel's monotonic clock in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Laps {
+    /// The stamps.
+    pub ns: [u32; LAPS],
+}
+
+impl Laps {
+    /// The record's length in 64-bit words.
+    pub const WORDS: usize = LAPS / 2;
+
+    /// Notes that a lap begins. `frames` were counted before it.
+    #[inline(always)]
+    pub fn note(&mut self, frames: u64, ns: u64) {
+        self.ns[(frames / STAMP_EVERY) as usize % LAPS] = ns as u32;
+    }
+
+    /// The stamps from the record's words.
+    #[must_use]
+    pub fn from_words(words: &[u64; Self::WORDS]) -> Self {
+        let mut laps = Self { ns: [0; LAPS] };
+        for (pair, word) in laps.ns.as_chunks_mut().0.iter_mut().zip(words) {
+            let bytes = word.to_ne_bytes();
+            *pair = [
+                u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+                u32::from_ne_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
+            ];
+        }
+        laps
+    }
+}
+
 /// What the sink remembers of one flow at one port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
@@ -234,9 +271,24 @@ mod tests {
         assert_eq!(size_of::<SourceState>(), SourceState::WORDS * 8);
         assert_eq!(size_of::<FlowWindow>(), 8 + (WINDOW / 8) as usize);
         assert_eq!(size_of::<WatchKey>(), 16);
+        assert_eq!(size_of::<Laps>(), Laps::WORDS * 8);
     }
 
     proptest! {
+        #[test]
+        fn laps_survive_their_words(ns in prop::collection::vec(any::<u32>(), LAPS)) {
+            let laps = Laps { ns: ns.try_into().expect("as many as there are laps") };
+            let pairs: Vec<u64> = laps
+                .ns
+                .chunks_exact(2)
+                .map(|pair| {
+                    let bytes = [pair[0].to_ne_bytes(), pair[1].to_ne_bytes()].concat();
+                    u64::from_ne_bytes(bytes.try_into().expect("eight bytes"))
+                })
+                .collect();
+            prop_assert_eq!(Laps::from_words(&pairs.try_into().expect("half as many words")), laps);
+        }
+
         #[test]
         fn a_source_state_survives_its_words(offered: u64, flow: u32, sequence: u32, stamp: u32, ns: u64, frames: u64) {
             let first = Stamp { ns, frames };
