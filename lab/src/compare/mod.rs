@@ -12,9 +12,11 @@
 //! | `reload` | one reload of one row: its programs, its blocks, what disturbed them |
 //! | `source` | what is compared: topologies, objects, values of a global |
 //! | `reports` | two reports, which are numbers of two runs |
+//! | `numbers` | the prices that a stored report holds |
 //! | `calibrate` | the noise floor, and proof that a known slowdown is found |
 
 pub mod calibrate;
+mod numbers;
 pub mod pairing;
 mod reload;
 mod reports;

@@ -1,11 +1,12 @@
 //! Two reports: numbers of two runs. They are shown beside each other, and never judged: the same program moves by a tenth
 //! from one session to the next.
 
+use super::numbers::{Numbers, Priced};
 use crate::{
     measure::fingerprint,
     record::{
-        Report,
         compare::{COMPARE_SCHEMA, CompareReport, CompareRow, CompareVerdict},
+        stored::Stored,
     },
 };
 
@@ -21,6 +22,14 @@ pub enum ReportsError {
         /// What differs.
         list: String,
     },
+    /// A report without prices of its own.
+    #[error("{report} is of `xdplab {verb}`: compare reports of `xdplab run` or `xdplab bench`")]
+    Kind {
+        /// The report.
+        report: String,
+        /// What made it.
+        verb: &'static str,
+    },
     /// No priced scenario is in both.
     #[error("no priced scenario is in both reports: {a} has {in_a}, {b} has {in_b}")]
     NoRow {
@@ -35,66 +44,50 @@ pub enum ReportsError {
     },
 }
 
-/// Compares the costs of two reports.
+/// Compares the costs of two reports, or lists of reports, of `run` or `bench`.
 ///
 /// # Errors
-/// Where their fingerprints differ and that was not allowed, or no scenario was priced in both.
+/// Where they are of another kind, their fingerprints differ and that was not allowed, or nothing was priced in both.
 pub fn of_reports(
-    (a_name, a): (&str, &[Report]),
-    (b_name, b): (&str, &[Report]),
+    (a_name, a): (&str, &[Stored]),
+    (b_name, b): (&str, &[Stored]),
     budget: Option<f64>,
     across: bool,
 ) -> Result<CompareReport, ReportsError> {
-    let mut differs = Vec::new();
-    if let (Some(a), Some(b)) = (a.first(), b.first()) {
-        differs = fingerprint::differences(&a.fingerprint, &b.fingerprint);
-    }
+    let kind = |report: &str, verb| ReportsError::Kind { report: report.to_owned(), verb };
+    let a = Numbers::of(a).map_err(|verb| kind(a_name, verb))?;
+    let b = Numbers::of(b).map_err(|verb| kind(b_name, verb))?;
+    let differs = fingerprint::differences(&a.fingerprint, &b.fingerprint);
     if !differs.is_empty() && !across {
         let list: Vec<String> = differs.iter().map(|(name, a, b)| format!("{name}: {a} and {b}")).collect();
         return Err(ReportsError::Across { list: list.join("; ") });
     }
-    let priced = |reports: &[Report]| -> Vec<(String, crate::record::ScenarioRecord)> {
-        let all = reports.iter().flat_map(|report| report.scenarios.iter().map(|s| (report.lab.clone(), s.clone())));
-        all.filter(|(_, s)| s.cost.is_some()).collect()
-    };
-    let (of_a, of_b) = (priced(a), priced(b));
-    let mut rows = Vec::new();
-    for (lab, x) in &of_a {
-        let like = of_b.iter().find(|(other, y)| other == lab && y.name == x.name && y.mode == x.mode);
-        let (Some(cost_a), Some(cost_b)) = (&x.cost, like.and_then(|(_, y)| y.cost.as_ref())) else { continue };
-        rows.push(CompareRow {
-            name: x.name.clone(),
-            mode: x.mode,
-            a_ns: cost_a.ns,
-            b_ns: cost_b.ns,
-            delta_ns: cost_b.ns - cost_a.ns,
-            // The worst of both intervals.
-            ci: [Some(cost_b.ci[0] - cost_a.ci[1]), Some(cost_b.ci[1] - cost_a.ci[0])],
-            budget_ns: budget,
-            verdict: CompareVerdict::Inconclusive,
-            blocks: 0,
-            redrawn: 0,
-            reloads: 0,
-            seconds: 0.0,
-            differences: Vec::new(),
-        });
-    }
+    let like = |x: &Priced| b.rows.iter().find(|y| (&y.of, &y.name, y.mode) == (&x.of, &x.name, x.mode));
+    let rows: Vec<CompareRow> = a.rows.iter().filter_map(|x| Some(row(x, like(x)?, budget))).collect();
     if rows.is_empty() {
-        let list = |of: &[(String, crate::record::ScenarioRecord)]| match of {
+        let list = |rows: &[Priced]| match rows {
             [] => "none".to_owned(),
-            of => of.iter().map(|(_, s)| format!("\"{}\" ({})", s.name, s.mode)).collect::<Vec<_>>().join(", "),
+            rows => rows.iter().map(|row| format!("\"{}\" ({})", row.name, row.mode)).collect::<Vec<_>>().join(", "),
         };
         return Err(ReportsError::NoRow {
             a: a_name.to_owned(),
-            in_a: list(&of_a),
+            in_a: list(&a.rows),
             b: b_name.to_owned(),
-            in_b: list(&of_b),
+            in_b: list(&b.rows),
         });
+    }
+    let mut notes = vec![
+        "numbers of two runs: the same program moves by a tenth from one session to the next, so nothing follows from \
+         them. Compare the topologies for a verdict: xdplab compare A.toml B.toml"
+            .to_owned(),
+    ];
+    for (name, numbers) in [(a_name, &a), (b_name, &b)] {
+        notes.extend(numbers.notes.iter().map(|note| format!("{name}: {note}")));
     }
     Ok(CompareReport {
         schema: COMPARE_SCHEMA.to_owned(),
-        started: b.first().map(|report| report.started.clone()).unwrap_or_default(),
-        fingerprint: b.first().map(|report| report.fingerprint.clone()).unwrap_or_default(),
+        started: b.started,
+        fingerprint: b.fingerprint,
         a: a_name.to_owned(),
         b: b_name.to_owned(),
         differs,
@@ -103,10 +96,25 @@ pub fn of_reports(
         rows,
         floor_ns: None,
         lead_ms: None,
-        notes: vec![
-            "numbers of two runs: the same program moves by a tenth from one session to the next, so nothing follows from \
-             them. Compare the topologies for a verdict: xdplab compare A.toml B.toml"
-                .to_owned(),
-        ],
+        notes,
     })
+}
+
+fn row(a: &Priced, b: &Priced, budget: Option<f64>) -> CompareRow {
+    CompareRow {
+        name: a.name.clone(),
+        mode: a.mode,
+        a_ns: a.ns,
+        b_ns: b.ns,
+        delta_ns: b.ns - a.ns,
+        // The worst of both intervals.
+        ci: [Some(b.ci[0] - a.ci[1]), Some(b.ci[1] - a.ci[0])],
+        budget_ns: budget,
+        verdict: CompareVerdict::Inconclusive,
+        blocks: 0,
+        redrawn: 0,
+        reloads: 0,
+        seconds: 0.0,
+        differences: Vec::new(),
+    }
 }

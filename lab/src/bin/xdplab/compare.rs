@@ -10,11 +10,7 @@ use xdplab::{
         pairing::Pairing,
         source::{self, SourceError},
     },
-    record::{
-        Report,
-        compare::{CompareReport, CompareVerdict},
-        stored::Stored,
-    },
+    record::compare::{CompareReport, CompareVerdict},
     report::{compare as rendered, cover_letter, text::Style, verdict},
     topology::LoadError,
 };
@@ -131,23 +127,7 @@ fn refuse_what_spoils_prices() -> Result<(), Failure> {
 }
 
 fn reports(args: &CompareArgs) -> Result<CompareReport, Failure> {
-    let read = |path: &Path| -> Result<Vec<Report>, Failure> {
-        let stored = report::read(path)?;
-        let count = stored.len();
-        let runs: Vec<Report> = stored
-            .into_iter()
-            .filter_map(|stored| match stored {
-                Stored::Run(report) => Some(*report),
-                _ => None,
-            })
-            .collect();
-        if runs.len() == count {
-            Ok(runs)
-        } else {
-            Err(Failure::Usage(format!("{} is no report of `xdplab run --format json`", path.display())))
-        }
-    };
-    let (a, b) = (read(&args.a)?, read(&args.b)?);
+    let (a, b) = (report::read(&args.a)?, report::read(&args.b)?);
     let names = (args.a.display().to_string(), args.b.display().to_string());
     of_reports((&names.0, &a), (&names.1, &b), args.budget, args.across)
         .map_err(|error| Failure::Usage(error.to_string()))
