@@ -291,7 +291,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, default_value_t = 60.0)]
     pub(crate) seconds: f64,
     /// Most reloads.
-    #[arg(long, default_value_t = 96)]
+    #[arg(long, default_value_t = 256)]
     pub(crate) reloads: usize,
     /// Where all random orders and paddings start from; from the clock unless given.
     #[arg(long)]
