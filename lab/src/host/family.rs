@@ -3,6 +3,7 @@
 use std::{
     io,
     os::unix::process::CommandExt as _,
+    path::Path,
     process::{ChildStderr, ChildStdout, Command, ExitStatus},
     sync::mpsc::{self, Receiver, RecvTimeoutError},
     thread::{self, JoinHandle},
@@ -10,6 +11,7 @@ use std::{
 };
 
 use nix::{
+    mount::{MsFlags, mount},
     sched::{CloneFlags, unshare},
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -37,16 +39,18 @@ pub struct Voices {
 }
 
 impl Family {
-    /// Starts a command, in a process group of its own, so that a terminal's signals come to us alone.
+    /// Starts a command, in a process group of its own, so that a terminal's signals come to us alone. `scratch` is a
+    /// folder in whose place the family sees one of its own, in memory, which goes with it.
     ///
     /// # Errors
     /// Where the kernel refuses the namespace (it takes `CAP_SYS_ADMIN`), or the command can't be started.
-    pub fn start(mut command: Command) -> Result<(Self, Voices), HostError> {
+    pub fn start(mut command: Command, scratch: Option<&Path>) -> Result<(Self, Voices), HostError> {
         let name = command.get_program().to_string_lossy().into_owned();
         let (started, start) = mpsc::channel();
         let (end, ended) = mpsc::channel();
         let failed = |source: io::Error| HostError::system(format!("start {name}"), source);
         command.process_group(0);
+        let scratch = scratch.map(Path::to_owned);
         // SAFETY: one system call, which is safe between fork and exec, with plain numbers only.
         unsafe {
             command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
@@ -57,7 +61,7 @@ impl Family {
         // The thread is the parent whose death ends the family, so it lives as long. Nothing else is started from it:
         // its next child after the first would be in the same namespace.
         let parent = thread::Builder::new().name("family".into()).spawn(move || {
-            let child = unshare(CloneFlags::CLONE_NEWPID).map_err(io::Error::from).and_then(|()| command.spawn());
+            let child = part(scratch.as_deref()).and_then(|()| command.spawn());
             match child {
                 Ok(mut child) => {
                     let voices = Voices { stdout: child.stdout.take(), stderr: child.stderr.take() };
@@ -91,6 +95,18 @@ impl Family {
             }
         }
     }
+}
+
+/// Puts what the calling thread starts from now on into a process namespace, and a mount namespace where it has a folder.
+fn part(scratch: Option<&Path>) -> io::Result<()> {
+    unshare(CloneFlags::CLONE_NEWPID)?;
+    if let Some(scratch) = scratch {
+        unshare(CloneFlags::CLONE_NEWNS)?;
+        // Nothing that is mounted from here on may show outside.
+        mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE, None::<&str>)?;
+        mount(Some("tmpfs"), scratch, Some("tmpfs"), MsFlags::empty(), None::<&str>)?;
+    }
+    Ok(())
 }
 
 impl Drop for Family {
@@ -147,7 +163,7 @@ mod tests {
         if !crate::host::is_root() {
             return;
         }
-        let (mut family, voices) = Family::start(sleepers("100001")).unwrap();
+        let (mut family, voices) = Family::start(sleepers("100001"), None).unwrap();
         ready(voices);
         assert_eq!(family.wait(Duration::ZERO).unwrap(), None);
         assert_eq!(running("100001"), 2);
@@ -162,10 +178,24 @@ mod tests {
         }
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 100002 & exit 3"]);
-        let (mut family, _voices) = Family::start(command).unwrap();
+        let (mut family, _voices) = Family::start(command, None).unwrap();
         let status = family.wait(Duration::from_secs(5)).unwrap().unwrap();
         assert_eq!(status.code(), Some(3));
         none_is_left("100002");
+    }
+
+    #[test]
+    fn its_scratch_folder_is_its_own() {
+        if !crate::host::is_root() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        let mut command = Command::new("touch");
+        command.arg(&file);
+        let (mut family, _voices) = Family::start(command, Some(dir.path())).unwrap();
+        let status = family.wait(Duration::from_secs(5)).unwrap().unwrap();
+        assert!(status.success() && !file.exists());
     }
 
     #[test]
@@ -173,7 +203,7 @@ mod tests {
         if !crate::host::is_root() {
             return;
         }
-        let error = Family::start(Command::new("/nowhere/at-all")).unwrap_err();
+        let error = Family::start(Command::new("/nowhere/at-all"), None).unwrap_err();
         assert!(error.to_string().contains("/nowhere/at-all"), "{error}");
     }
 }

@@ -25,6 +25,9 @@ const KEPT: usize = 4096;
 /// How many of its last lines an error shows.
 const LINES: usize = 15;
 
+/// Where virtme-ng has its own files, which go with it. The guest sees nothing of the host's /dev.
+const SCRATCH: &str = "/dev/shm";
+
 /// What becomes of the machine's console: its kernel's log, and what virtme-ng and qemu say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Console {
@@ -73,12 +76,6 @@ pub fn boot(
         put("host.toml", text.as_bytes())?;
     }
     let mut streams = ["out", "err"].map(|name| put(name, b"").and_then(|()| open(&folder.join(name))));
-    let temporary = folder.join("tmp");
-    fs::create_dir(&temporary).map_err(|source| VmError::File {
-        operation: "make",
-        path: temporary.clone(),
-        source,
-    })?;
     // By a path without anything that a shell would take for more than itself, whatever the folder is called.
     let work = if task.writes_through() { Some(open(&task.directory)?) } else { None };
     let work_path =
@@ -88,12 +85,11 @@ pub fn boot(
     command
         .args(machine.arguments(&folder, work_path.as_deref()))
         .current_dir("/")
-        // Its own files go with ours.
-        .env("TMPDIR", &temporary)
+        .env("TMPDIR", SCRATCH)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let (mut family, voices) = Family::start(command)?;
+    let (mut family, voices) = Family::start(command, Some(Path::new(SCRATCH)))?;
     let log = Log::default();
     let mut listeners = Vec::new();
     if let Some(voice) = voices.stdout {
