@@ -21,6 +21,7 @@ pub mod run;
 pub mod testing;
 pub mod topology;
 pub mod traffic;
+pub mod vm;
 pub mod xdp;
 
 pub use lab::Lab;

@@ -1,15 +1,14 @@
 //! A BPF file system of the lab's own: `/sys/fs/bpf` may not be mounted, and is everybody's.
 
 use std::{
-    fs, io,
-    os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
+    fs,
+    os::fd::{AsRawFd as _, OwnedFd},
     path::{Path, PathBuf},
-    ptr,
 };
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
-use super::HostError;
+use super::{HostError, detached::file_system};
 
 /// A BPF file system that is mounted nowhere, held by a descriptor: it ends with its process.
 #[derive(Debug)]
@@ -17,33 +16,13 @@ pub struct BpfFs {
     mount: OwnedFd,
 }
 
-// From <linux/mount.h>; libc does not have them on every target.
-const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
-
 impl BpfFs {
-    /// Makes one (`fsopen`, `fsconfig`, `fsmount`; Linux 5.2).
+    /// Makes one (Linux 5.2).
     ///
     /// # Errors
     /// Where the kernel refuses.
     pub fn detached() -> Result<Self, HostError> {
-        let call = |operation: &str, result: libc::c_long| -> Result<i32, HostError> {
-            i32::try_from(result).ok().filter(|fd| *fd >= 0).ok_or_else(|| {
-                HostError::system(format!("make a BPF file system ({operation})"), io::Error::last_os_error())
-            })
-        };
-        // SAFETY: the name is a C string that outlives the call.
-        let context = call("fsopen", unsafe { libc::syscall(libc::SYS_fsopen, c"bpf".as_ptr(), 0x1) })?;
-        // SAFETY: the kernel just gave us this descriptor, and nobody else has it.
-        let context = unsafe { OwnedFd::from_raw_fd(context) };
-        let none = ptr::null::<libc::c_void>();
-        // SAFETY: this command takes no key and no value.
-        let created =
-            unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), FSCONFIG_CMD_CREATE, none, none, 0) };
-        call("fsconfig", created)?;
-        // SAFETY: plain numbers only.
-        let mount = call("fsmount", unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), 0x1, 0) })?;
-        // SAFETY: the kernel just gave us this descriptor, and nobody else has it.
-        Ok(Self { mount: unsafe { OwnedFd::from_raw_fd(mount) } })
+        Ok(Self { mount: file_system(c"bpf")? })
     }
 
     /// A path that leads into it, for this process only.

@@ -10,10 +10,13 @@
 //! | `matching` | which NICs fit what a topology asks for |
 //! | `nics` | the host's NICs, and whether a lab may take them: read only |
 //! | `bpffs` | the lab's own BPF file system |
+//! | `detached` | file systems that are mounted nowhere |
 //! | `journal` | what was changed and how to undo it |
 //! | `lock` | locks that hold for the whole host |
 //! | `perf` | samples of a CPU |
 //! | `exec` | entering a node for good |
+//! | `family` | a process that nothing it starts outlives |
+//! | `kvm` | whether virtual machines run on the processor |
 //! | `hypervisor` | what the hypervisor calls itself |
 //! | `ability` | what this host can do |
 //! | `xsk` | `AF_XDP` sockets |
@@ -22,11 +25,14 @@
 
 pub mod ability;
 pub mod bpffs;
+pub mod detached;
 mod error;
 pub mod ethtool;
 pub mod exec;
+pub mod family;
 pub mod hypervisor;
 pub mod journal;
+pub mod kvm;
 pub mod lock;
 pub mod matching;
 pub mod netlink;

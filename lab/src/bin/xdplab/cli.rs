@@ -4,6 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use xdplab::vm::NicRequest;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -92,6 +93,11 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  xdplab nics\n  xdplab nics -v\n  xdplab nics --for topologies/i40e-veth.toml\n  xdplab nics --host my-host.toml --format json"
     )]
     Nics(NicsArgs),
+    /// Runs a command of xdplab under another kernel: in a virtual machine, with NICs and cables of its own.
+    #[command(
+        after_help = "What the command writes into the working directory stays; all else that it writes goes with the machine.\n\nExamples:\n  xdplab vm --kernel /boot/vmlinuz-6.12.0-amd64 -- run lab.toml\n  xdplab vm --kernel kernels/6.12 --nic virtio_net:2 -- nics\n  xdplab vm --kernel kernels/6.1 --append mitigations=off -- bench dispatcher --format json > off.json\n  xdplab vm --kernel kernels/6.1 --program target/debug/deps/my_tests-0123abcd -- --test-threads 2"
+    )]
+    Vm(VmArgs),
     /// Shows what this host can do for a lab, and which command fixes what it can't.
     #[command(after_help = "Examples:\n  xdplab doctor\n  xdplab doctor --format json")]
     Doctor(TableArgs),
@@ -520,6 +526,37 @@ pub(crate) struct HistoryArgs {
     /// How it is printed.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: HistoryFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VmArgs {
+    /// The kernel: an image, or the folder of an unpacked package with `boot` and `lib/modules`.
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) kernel: PathBuf,
+    /// Adds NICs, cabled in pairs: `virtio_net:2`, `vmxnet3:2`, `e1000e:2`; may be given several times.
+    #[arg(long, value_name = "DRIVER:N")]
+    pub(crate) nic: Vec<NicRequest>,
+    /// Adds an argument to the kernel's command line; may be given several times.
+    #[arg(long, value_name = "ARGUMENT")]
+    pub(crate) append: Vec<String>,
+    /// Memory of the machine.
+    #[arg(long, default_value = "2G")]
+    pub(crate) memory: String,
+    /// Processors of the machine.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=255))]
+    pub(crate) cpus: u32,
+    /// Emulates the processor even where KVM works.
+    #[arg(long)]
+    pub(crate) emulate: bool,
+    /// Runs this program in place of xdplab, such as a test suite's binary.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) program: Option<PathBuf>,
+    /// Shows the machine's console on standard error.
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    /// The command, as after `xdplab`.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// How a topology is drawn.

@@ -24,6 +24,7 @@ mod schema;
 mod shell;
 mod signals;
 mod up;
+mod vm;
 
 use std::process::ExitCode;
 
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Verb::Graph(args) => graph::graph(&args),
         Verb::Nics(args) => nics::nics(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
+        Verb::Vm(args) => vm::vm(&args),
         Verb::Gc(args) => gc::gc(&args),
         Verb::Schema => schema::schema(),
         Verb::Completions(args) => shell::completions(&args),
