@@ -13,9 +13,11 @@
 //! | `source` | what is compared: topologies, objects, values of a global |
 //! | `reports` | two reports, which are numbers of two runs |
 //! | `numbers` | the prices that a stored report holds |
+//! | `kernels` | two kernels, boot by boot |
 //! | `calibrate` | the noise floor, and proof that a known slowdown is found |
 
 pub mod calibrate;
+pub mod kernels;
 mod numbers;
 pub mod pairing;
 mod reload;
@@ -119,6 +121,21 @@ pub enum CompareError {
         /// Reloads asked for.
         found: usize,
     },
+    /// Too few boots.
+    #[error("{found} boots of each kernel are too few: an interval of 90 % takes {} at least", kernels::FEWEST_PAIRS)]
+    TooFewBoots {
+        /// Boots of each.
+        found: usize,
+    },
+    /// A boot did something else.
+    #[error("a report of `xdplab {verb}` came from a boot: kernels are compared by `run` and `bench`")]
+    NotARun {
+        /// What made it.
+        verb: &'static str,
+    },
+    /// No boot priced anything.
+    #[error("nothing was priced under both kernels: give a scenario `perf`, such as `perf = {{ }}`")]
+    NothingPriced,
     /// No window could be timed.
     #[error("\"{scenario}\" could not be timed: {frames} frames of a window did not arrive")]
     Untimed {
@@ -313,14 +330,6 @@ fn record(row: &RowUnderTest, m: &Measured, decision: Option<&Decision>, options
     let estimate =
         decision.and_then(|decision| decision.estimate).or_else(|| hodges_lehmann(&m.differences, 1.0 - ERROR));
     let ci = estimate.map_or([None; 2], |e| [e.low, e.high].map(|end| Some(end).filter(|end| end.is_finite())));
-    let improved = decision.map_or_else(|| ci[1].is_some_and(|high| high < 0.0), |decision| decision.improved);
-    let verdict = match (options.budget, decision.map(|decision| &decision.verdict)) {
-        (_, Some(Verdict::Regressed | Verdict::Different)) => CompareVerdict::Regressed,
-        (_, Some(Verdict::Ok)) | (None, _) if improved => CompareVerdict::Improved,
-        (_, Some(Verdict::Ok)) => CompareVerdict::Ok,
-        (None, _) if ci[0].is_some() && ci[1].is_some() => CompareVerdict::Ok,
-        _ => CompareVerdict::Inconclusive,
-    };
     let middle = |windows: &[f64]| median(windows).map_or(f64::NAN, |estimate| estimate.value);
     CompareRow {
         name: row.name().to_owned(),
@@ -330,11 +339,23 @@ fn record(row: &RowUnderTest, m: &Measured, decision: Option<&Decision>, options
         delta_ns: estimate.map_or(f64::NAN, |estimate| estimate.value),
         ci,
         budget_ns: options.budget,
-        verdict,
+        verdict: verdict_of(decision, ci, options.budget),
         blocks: m.blocks,
         redrawn: m.redrawn,
         reloads: m.differences.len() as u64,
         seconds: m.seconds,
         differences: m.differences.clone(),
+    }
+}
+
+/// The verdict on a row: without a budget nothing is judged slower.
+fn verdict_of(decision: Option<&Decision>, ci: [Option<f64>; 2], budget: Option<f64>) -> CompareVerdict {
+    let improved = decision.map_or_else(|| ci[1].is_some_and(|high| high < 0.0), |decision| decision.improved);
+    match (budget, decision.map(|decision| &decision.verdict)) {
+        (_, Some(Verdict::Regressed | Verdict::Different)) => CompareVerdict::Regressed,
+        (_, Some(Verdict::Ok)) | (None, _) if improved => CompareVerdict::Improved,
+        (_, Some(Verdict::Ok)) => CompareVerdict::Ok,
+        (None, _) if ci[0].is_some() && ci[1].is_some() => CompareVerdict::Ok,
+        _ => CompareVerdict::Inconclusive,
     }
 }

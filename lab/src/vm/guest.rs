@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_script() {
-        let text = |task: &Task, machine| String::from_utf8(task.script(machine)).unwrap();
+        let text = |task: &Task, machine: &Machine| String::from_utf8(task.script(machine)).unwrap();
         insta::assert_snapshot!("with_nics", text(&task(), &machine(&["vmxnet3:2"])));
         let at_the_root = Task { directory: "/".into(), ..task() };
         insta::assert_snapshot!("at_the_root", text(&at_the_root, &machine(&[])));

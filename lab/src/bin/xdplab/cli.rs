@@ -55,11 +55,11 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  xdplab run topologies/i40e-veth.toml\n  xdplab run topologies/*.toml --format json > report.json\n  xdplab run lab.toml --scenario 'drop at dut' --frames 100000000"
     )]
     Run(RunArgs),
-    /// Compares two topologies, objects, values of a global, or reports: a verdict in nanoseconds.
+    /// Compares two topologies, objects, values of a global, kernels, or reports: a verdict in nanoseconds.
     #[command(
-        after_help = "Examples:\n  xdplab compare old.toml new.toml --budget 1\n  xdplab compare lab.toml lab.toml --b programs.mine.globals.LIMIT=200\n  xdplab compare old.bpf.o new.bpf.o --program xdp_main --budget 0.5 --format cover-letter\n  xdplab compare old.bpf.o new.bpf.o --topology lab.toml --replace mine\n  xdplab compare before.json after.json\n  git bisect run sh -c 'make && xdplab compare good.bpf.o new.bpf.o --budget 2 --bisect'"
+        after_help = "Examples:\n  xdplab compare old.toml new.toml --budget 1\n  xdplab compare lab.toml lab.toml --b programs.mine.globals.LIMIT=200\n  xdplab compare old.bpf.o new.bpf.o --program xdp_main --budget 0.5 --format cover-letter\n  xdplab compare old.bpf.o new.bpf.o --topology lab.toml --replace mine\n  xdplab compare before.json after.json\n  xdplab compare --kernel kernels/6.1 --kernel kernels/6.12 lab.toml\n  xdplab compare --kernel kernels/6.12 --kernel kernels/6.12 --append-b mitigations=off lab.toml\n  git bisect run sh -c 'make && xdplab compare good.bpf.o new.bpf.o --budget 2 --bisect'"
     )]
-    Compare(CompareArgs),
+    Compare(Box<CompareArgs>),
     /// Stores a report, its topology and its objects as the baseline that `budget-ns` binds against.
     #[command(
         after_help = "Examples:\n  xdplab run lab.toml --format json > report.json && xdplab accept report.json\n  xdplab accept report.json --baselines ci/baselines"
@@ -265,10 +265,35 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct CompareArgs {
-    /// The baseline: a topology (.toml), a report (.json) or an object.
+    /// The baseline: a topology (.toml), a report (.json) or an object; with `--kernel`, the topology to run under both.
     pub(crate) a: PathBuf,
     /// The candidate, of the same kind.
-    pub(crate) b: PathBuf,
+    #[arg(required_unless_present = "kernel", conflicts_with = "kernel")]
+    pub(crate) b: Option<PathBuf>,
+    /// A kernel that the topology is run under, in virtual machines: the baseline, and once more the candidate.
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["topology", "change_a", "change_b", "no_reload", "across"])]
+    pub(crate) kernel: Vec<PathBuf>,
+    /// Boots of each kernel, which take turns.
+    #[arg(long, value_name = "N", default_value_t = 6, requires = "kernel")]
+    pub(crate) boots: usize,
+    /// Adds an argument to both kernels' command lines; may be given several times.
+    #[arg(long, value_name = "ARGUMENT", requires = "kernel")]
+    pub(crate) append: Vec<String>,
+    /// Adds an argument to the baseline's.
+    #[arg(long, value_name = "ARGUMENT", requires = "kernel")]
+    pub(crate) append_a: Vec<String>,
+    /// Adds an argument to the candidate's.
+    #[arg(long, value_name = "ARGUMENT", requires = "kernel")]
+    pub(crate) append_b: Vec<String>,
+    /// Adds NICs to the machines, as `xdplab vm` does.
+    #[arg(long, value_name = "DRIVER:N", requires = "kernel")]
+    pub(crate) nic: Vec<NicRequest>,
+    /// Memory of the machines.
+    #[arg(long, default_value = "2G", requires = "kernel")]
+    pub(crate) memory: String,
+    /// Processors of the machines.
+    #[arg(long, default_value_t = 2, requires = "kernel", value_parser = clap::value_parser!(u32).range(1..=255))]
+    pub(crate) cpus: u32,
     /// What the candidate may cost more, in nanoseconds a packet; without it the comparison only reports.
     #[arg(long, value_name = "NS")]
     pub(crate) budget: Option<f64>,

@@ -18,7 +18,7 @@ use xdplab::{
 use crate::{
     cli::{BenchFormat, CalibrateArgs, CompareArgs, CompareFormat},
     failure::Failure,
-    gc, output,
+    gc, kernels, output,
     progress::Bar,
     report, signals,
 };
@@ -52,8 +52,18 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
 }
 
 fn compared(args: &CompareArgs) -> Result<CompareReport, Failure> {
+    let candidate = match (args.kernel.as_slice(), &args.b) {
+        ([a, b], None) => return kernels::compare(args, a, b),
+        ([], Some(candidate)) => candidate,
+        (given, _) => {
+            return Err(Failure::Usage(format!(
+                "{} kernel given: name two, the baseline first, and one topology: xdplab compare --kernel A --kernel B lab.toml",
+                given.len()
+            )));
+        }
+    };
     let kind = |path: &Path| path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_owned();
-    let kinds = (kind(&args.a), kind(&args.b));
+    let kinds = (kind(&args.a), kind(candidate));
     let changes = !args.change_a.is_empty() || !args.change_b.is_empty();
     let pairing = match (kinds.0.as_str(), kinds.1.as_str()) {
         ("json", "json") => {
@@ -62,20 +72,20 @@ fn compared(args: &CompareArgs) -> Result<CompareReport, Failure> {
                     "--a, --b and --topology are for topologies and objects, not for reports".into(),
                 ));
             }
-            return reports(args);
+            return reports(args, candidate);
         }
         ("toml", "toml") => {
             if let Some(topology) = &args.topology {
                 let topology = topology.display();
                 return Err(Failure::Usage(format!("--topology {topology} is for objects: two topologies are given")));
             }
-            source::of_topologies((&args.a, &args.change_a), (&args.b, &args.change_b))
+            source::of_topologies((&args.a, &args.change_a), (candidate, &args.change_b))
         }
         (a, b) if a == "json" || b == "json" || a == "toml" || b == "toml" => {
             return Err(Failure::Usage(format!(
                 "{} and {} are not of one kind: give two topologies (.toml), two reports (.json) or two objects",
                 args.a.display(),
-                args.b.display()
+                candidate.display()
             )));
         }
         _ => {
@@ -87,7 +97,7 @@ fn compared(args: &CompareArgs) -> Result<CompareReport, Failure> {
                 (None, None) => None,
                 _ => return Err(Failure::Usage("--topology and --replace go together".into())),
             };
-            source::of_objects(&args.a, &args.b, within, args.program.as_deref())
+            source::of_objects(&args.a, candidate, within, args.program.as_deref())
         }
     };
     interleaved(&pairing.map_err(of_source)?, args)
@@ -126,9 +136,9 @@ fn refuse_what_spoils_prices() -> Result<(), Failure> {
     }
 }
 
-fn reports(args: &CompareArgs) -> Result<CompareReport, Failure> {
-    let (a, b) = (report::read(&args.a)?, report::read(&args.b)?);
-    let names = (args.a.display().to_string(), args.b.display().to_string());
+fn reports(args: &CompareArgs, candidate: &Path) -> Result<CompareReport, Failure> {
+    let (a, b) = (report::read(&args.a)?, report::read(candidate)?);
+    let names = (args.a.display().to_string(), candidate.display().to_string());
     of_reports((&names.0, &a), (&names.1, &b), args.budget, args.across)
         .map_err(|error| Failure::Usage(error.to_string()))
 }
@@ -140,7 +150,7 @@ fn of_source(error: SourceError) -> Failure {
     }
 }
 
-fn of_compare(error: CompareError) -> Failure {
+pub(crate) fn of_compare(error: CompareError) -> Failure {
     match error {
         CompareError::Lab(error) => Failure::Lab(error),
         error if error.is_of_the_input() => Failure::Usage(error.to_string()),

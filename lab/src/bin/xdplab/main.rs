@@ -13,6 +13,7 @@ mod gc;
 mod graph;
 mod history;
 mod inspect;
+mod kernels;
 mod ls;
 mod nics;
 mod output;

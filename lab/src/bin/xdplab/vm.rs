@@ -50,7 +50,7 @@ pub(crate) fn vm(args: &VmArgs) -> Result<u8, Failure> {
 }
 
 /// KVM where it works; where not, why not is said.
-fn acceleration() -> Acceleration {
+pub(crate) fn acceleration() -> Acceleration {
     match kvm::probe() {
         Ok(()) => Acceleration::Kvm,
         Err(error) => {
@@ -61,6 +61,6 @@ fn acceleration() -> Acceleration {
     }
 }
 
-fn environment() -> Vec<(OsString, OsString)> {
+pub(crate) fn environment() -> Vec<(OsString, OsString)> {
     env::vars_os().filter(|(name, _)| vm::passes_through(name)).collect()
 }
