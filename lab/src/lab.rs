@@ -1,5 +1,6 @@
 //! A lab that is up: its namespaces, its programs, its observer, owned in the order in which they are dropped.
 
+mod cabling;
 mod error;
 pub mod inspect;
 mod install;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use xdplab_wire::records::{Laps, PortCounters, SourceState, WatchKey, event};
 
+pub use cabling::{CableNic, Cabling, LentPort, NicChoice};
 pub use error::LabError;
 pub use install::{Anchor, Held, Installed, Site, Wanted, wanted};
 pub use instance::Instance;
@@ -76,20 +78,31 @@ impl Lab {
     /// # Errors
     /// Where the host refuses a namespace, a link or a setting. What was made until then is gone again.
     pub fn new(topology: &Topology) -> Result<Self, LabError> {
+        Self::on(topology, &Cabling::default())
+    }
+
+    /// The same with cables that may be made of NICs.
+    ///
+    /// # Errors
+    /// As [`Lab::new`], and where a NIC can't be lent, has no carrier, or is not cabled to where it should be. NICs that
+    /// were lent until then are given back.
+    pub fn on(topology: &Topology, cabling: &Cabling) -> Result<Self, LabError> {
         let instance = Instance::ephemeral(&topology.name);
         let thread = LabThread::start(&format!("lab {}", instance.tag.as_deref().unwrap_or_default()))?;
         let journal = Journal::create(&instance.to_string(), &instance.to_string(), Kind::Ephemeral)?;
         let built = thread.run(|inside| -> Result<_, LabError> {
-            let network = network::build(inside, topology, &instance, &journal)?;
+            let network = network::build(inside, topology, &instance, &journal, cabling)?;
             network.set_bridge_gro(inside, topology)?;
             Ok((network, BpfFs::detached()?))
         });
         let (network, bpffs) = match built {
             Ok(built) => built,
             Err(error) => {
-                // Its namespaces went with their descriptors.
-                journal.finish()?;
-                return Err(error);
+                // Its namespaces went with their descriptors; NICs fell out of them, and are put back as they were.
+                return Err(match journal.undo() {
+                    Ok(_) => error,
+                    Err(left) => LabError::HalfUp { source: Box::new(error), left: left.to_string() },
+                });
             }
         };
         Ok(Self {
@@ -139,6 +152,12 @@ impl Lab {
         };
         let installed = &mut self.installed;
         self.thread.run(|inside| install::install(inside, site, installed, wanted))?;
+        if !self.network.lent.is_empty() {
+            // Attaching makes many NICs start anew.
+            let ports: Vec<PortId> = self.network.lent.iter().map(|lent| lent.port).collect();
+            let (topology, network) = (&self.topology, &self.network);
+            self.thread.run(|inside| cabling::wait_for_carrier(inside, topology, network, &ports))?;
+        }
         self.watch_cpumaps()
     }
 
@@ -272,15 +291,38 @@ impl Lab {
         Ok(())
     }
 
-    /// Takes the lab down. Dropping it does the same, but keeps errors to itself.
+    /// Takes the lab down; returns what there is to say of NICs that were given back. Dropping it does the same, but keeps
+    /// errors to itself.
     ///
     /// # Errors
-    /// Where the journal can't be removed; everything else goes with its file descriptors.
-    pub fn down(mut self) -> Result<(), LabError> {
-        match self.journal.take() {
-            Some(journal) => Ok(journal.finish()?),
-            None => Ok(()),
+    /// Where a NIC can't be given back, or the journal not be removed; all else goes with its file descriptors.
+    pub fn down(mut self) -> Result<Vec<String>, LabError> {
+        let said = self.return_nics()?;
+        if let Some(journal) = self.journal.take() {
+            journal.finish()?;
         }
+        Ok(said)
+    }
+
+    /// Gives the NICs back, if there are any: programs first, so that none of them is attached any more.
+    fn return_nics(&mut self) -> Result<Vec<String>, LabError> {
+        if self.network.lent.is_empty() {
+            return Ok(Vec::new());
+        }
+        (self.source, self.watch) = (None, None);
+        self.installed.clear();
+        self.spare = None;
+        let network = &mut self.network;
+        self.thread.run(|inside| cabling::give_back(inside, network)).map_err(|left| {
+            // The journal stays: `gc` tries again.
+            self.journal = None;
+            LabError::NotReturned { left }
+        })
+    }
+
+    /// The NICs that are ports, with what there is to say of them.
+    pub fn lent(&self) -> &[LentPort] {
+        &self.network.lent
     }
 
     pub(crate) fn thread(&self) -> &LabThread {
@@ -377,7 +419,16 @@ impl Lab {
                 queues.push((have.wanted.body.options.queue, watch.counter(key)?, times));
             }
         }
-        Pace::of(receivers.filter(|receiver| walk.arrivals.contains(&receiver.port)), queues)
+        let mut cables = Vec::new();
+        for lent in self.network.lent.iter().filter(|lent| walk.arrivals.contains(&lent.port)) {
+            let have = self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == lent.port));
+            let Some(have) = have else { continue };
+            let counter = have.program.port_counter(lent.port.0 as u32)?;
+            let (topology, network, port) = (&self.topology, &self.network, lent.port);
+            let ring = self.thread.run(|inside| cabling::ring(inside, topology, network, port))?;
+            cables.extend(counter.map(|counter| (ring.unwrap_or(cabling::RING), counter)));
+        }
+        Pace::of(receivers.filter(|receiver| walk.arrivals.contains(&receiver.port)), queues, cables)
     }
 
     /// When the last laps at a port began; `None` where no program there keeps that.
@@ -416,6 +467,9 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
+        if self.return_nics().is_err() {
+            return;
+        }
         if let Some(journal) = self.journal.take() {
             // Nothing of an ephemeral lab outlives its file descriptors but this file, which `gc` removes as well.
             drop(journal.finish());

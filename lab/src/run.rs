@@ -12,12 +12,12 @@ use std::{collections::BTreeMap, time::Duration};
 use crate::{
     baseline,
     host::lock::HostLock,
-    lab::{Lab, LabError},
+    lab::{Cabling, Lab, LabError, NicChoice},
     observe::ledger::Settled,
     program::watch::EventSet,
     published,
-    record::{Check, Cost, LinkRecord, REPORT_SCHEMA, Report, ScenarioRecord, Verdict, profile::Profile},
-    topology::{Amount, Engine, LinkKind, ProgramSource, ScenarioId, Topology},
+    record::{Check, Cost, REPORT_SCHEMA, Report, ScenarioRecord, Verdict, profile::Profile},
+    topology::{Amount, Engine, HostFile, ProgramSource, Scenario, ScenarioId, Topology},
     traffic::Stop,
     xdp::XdpMode,
 };
@@ -39,6 +39,10 @@ pub struct RunOptions {
     pub across: bool,
     /// Profiles each priced case, after all of them were priced.
     pub profile: bool,
+    /// What cables may be made of.
+    pub nics: NicChoice,
+    /// Which NICs the host's owner offers.
+    pub host: HostFile,
 }
 
 /// Hears how a run goes on. Every method may be called from the lab's thread.
@@ -88,7 +92,8 @@ pub fn run(
     let started = jiff::Timestamp::now();
     let shared = HostLock::shared(&mut |holder| progress.waiting(holder))?;
     progress.step("bring up");
-    let mut lab = Lab::new(topology)?;
+    let cabling = Cabling::choose(topology, options.nics, &options.host)?;
+    let mut lab = Lab::on(topology, &cabling)?;
     lab.watch(if has_users_program(topology) { EventSet::All } else { EventSet::Own })?;
     let mut cases = Vec::new();
     for (n, scenario) in topology.scenarios.iter().enumerate() {
@@ -117,7 +122,9 @@ pub fn run(
         }
     }
     progress.step("take down");
-    lab.down()?;
+    let mut remarks: Vec<String> = cabling.notes.clone();
+    remarks.extend(lab.lent().iter().flat_map(|lent| lent.loan.notes.clone()));
+    remarks.extend(lab.down()?);
     let fingerprint = facts::fingerprint(topology, options);
     // The lab is gone, and its lock with it: the comparison has one of its own.
     if !options.no_pricing && !stop.is_asked() {
@@ -130,8 +137,9 @@ pub fn run(
         about: topology.about.clone(),
         started: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         fingerprint,
-        links: links(topology),
-        scenarios: judge(topology, cases, options),
+        links: cabling.links(topology),
+        notes: remarks,
+        scenarios: judge(topology, cases, options, &cabling),
     })
 }
 
@@ -151,7 +159,7 @@ pub fn scenario(lab: &mut Lab, name: &str, mode: XdpMode, options: &RunOptions) 
     let id = find(&topology, name)?;
     lab.watch(if has_users_program(&topology) { EventSet::All } else { EventSet::Own })?;
     let case = correctness::run(lab, id, mode, options, &Stop::default(), &Silent)?;
-    let mut records = judge(&topology, vec![case], options);
+    let mut records = judge(&topology, vec![case], options, &Cabling::default());
     Ok(records.remove(0))
 }
 
@@ -178,34 +186,15 @@ fn find(topology: &Topology, name: &str) -> Result<ScenarioId, LabError> {
     })
 }
 
-/// What the links were made of.
-pub fn links(topology: &Topology) -> Vec<LinkRecord> {
-    let record = |link: &crate::topology::Link| {
-        let (kind, made_of, stands_in_for) = match &link.kind {
-            LinkKind::Veth => ("veth", "veth", None),
-            LinkKind::Bridge => ("bridge", "bridge", None),
-            LinkKind::Cable(nic) => {
-                let asked = nic.driver.clone().or_else(|| nic.label.clone()).or_else(|| nic.pci.clone());
-                ("cable", "veth", Some(asked.unwrap_or_else(|| "a physical NIC".to_owned())))
-            }
-        };
-        LinkRecord {
-            ends: link.ends.iter().map(|end| topology.port_name(*end)).collect(),
-            kind: kind.to_owned(),
-            made_of: made_of.to_owned(),
-            stands_in_for,
-        }
-    };
-    topology.links.iter().map(record).collect()
-}
-
-/// The driver of the port that a scenario's traffic arrives at. Every port that this version makes is a veth.
-fn receiving_driver() -> &'static str {
-    "veth"
+/// The driver of the port that a scenario's traffic arrives at first.
+fn receiving_driver(topology: &Topology, scenario: &Scenario, cabling: &Cabling) -> String {
+    let peer = topology.peer(scenario.traffic.from);
+    let nic = peer.and_then(|peer| cabling.nic_at(topology, peer));
+    nic.map_or_else(|| "veth".to_owned(), |nic| nic.driver.clone())
 }
 
 /// Holds the costs against the thresholds and gives each case its verdict.
-fn judge(topology: &Topology, cases: Vec<Case>, options: &RunOptions) -> Vec<ScenarioRecord> {
+fn judge(topology: &Topology, cases: Vec<Case>, options: &RunOptions, cabling: &Cabling) -> Vec<ScenarioRecord> {
     let mut costs: BTreeMap<XdpMode, BTreeMap<String, Cost>> = BTreeMap::new();
     for case in &cases {
         if let Some(cost) = &case.cost {
@@ -220,7 +209,8 @@ fn judge(topology: &Topology, cases: Vec<Case>, options: &RunOptions) -> Vec<Sce
             let scenario = &topology.scenarios[case.scenario.0];
             if let (Some(perf), Some(cost)) = (&scenario.perf, &case.cost) {
                 let others = costs.get(&case.mode).unwrap_or(&none);
-                let pricing = checks::Pricing { perf, cost, driver: receiving_driver(), others, topology };
+                let driver = receiving_driver(topology, scenario, cabling);
+                let pricing = checks::Pricing { perf, cost, driver: &driver, others, topology };
                 case.checks.extend(checks::pricing(&pricing));
                 let of = perf.max_ratio.as_ref().map(|bound| &topology.scenarios[bound.of.0].name);
                 if let Some(of) = of.filter(|of| !options.only.is_empty() && !options.only.contains(of)) {

@@ -9,7 +9,7 @@ use nix::{
 use xdplab::{
     Lab,
     host::xsk::{RING, XskReceiver, XskSender, XskSpec},
-    lab::{LabError, persistent},
+    lab::{Cabling, LabError, persistent},
     record::{ScenarioRecord, Verdict},
     run::{RunOptions, Silent, run, scenario},
     testing::with_lab,
@@ -282,7 +282,7 @@ fn a_socket_can_not_be_where_another_is_or_where_no_queue_is() {
 #[test]
 fn a_lab_that_stays_has_nobody_to_receive() {
     let topology = topology::parse("xsk.toml".as_ref(), &pair(1, RECEIVE, "frames = 1", ALL)).unwrap();
-    let error = persistent::up(&topology, &Silent).unwrap_err();
+    let error = persistent::up(&topology, &Cabling::default(), &Silent).unwrap_err();
     assert!(matches!(&error, LabError::NoReceiver { program } if program == "under_test"), "{error}");
     assert!(error.is_of_the_input());
 }

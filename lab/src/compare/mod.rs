@@ -32,7 +32,7 @@ pub use reports::{ReportsError, of_reports};
 
 use crate::{
     host::lock::HostLock,
-    lab::{Lab, LabError},
+    lab::{Cabling, Lab, LabError},
     measure::{
         fingerprint,
         interval::median,
@@ -70,6 +70,8 @@ pub struct CompareOptions {
     pub reload: bool,
     /// Whether the noise floor is measured first, and a budget below it refused.
     pub floor: bool,
+    /// Which cables are made of which NICs.
+    pub cabling: Cabling,
 }
 
 impl Default for CompareOptions {
@@ -84,6 +86,7 @@ impl Default for CompareOptions {
             seed: None,
             reload: true,
             floor: true,
+            cabling: Cabling::default(),
         }
     }
 }
@@ -192,7 +195,7 @@ pub fn run(
     let free = Instant::now();
     let mut first = None;
     progress.step("bring up");
-    let mut lab = Lab::new(&pairing.a)?;
+    let mut lab = Lab::on(&pairing.a, &options.cabling)?;
     lab.watch(EventSet::Errors)?;
     let only = rows.len() == 1;
     let mut under_test: Vec<RowUnderTest> =

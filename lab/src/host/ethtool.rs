@@ -3,6 +3,7 @@
 //! Structures and commands are those of <linux/ethtool.h>.
 
 mod settings;
+mod tuning;
 
 use std::{
     ffi::c_void,
@@ -14,6 +15,7 @@ use std::{
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 pub use settings::PortSettings;
+pub use tuning::Tuning;
 
 use super::HostError;
 

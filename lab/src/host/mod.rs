@@ -9,6 +9,8 @@
 //! | `ethtool` | offloads and drivers' counters |
 //! | `matching` | which NICs fit what a topology asks for |
 //! | `nics` | the host's NICs, and whether a lab may take them: read only |
+//! | `lend` | NICs, lent to a lab and given back |
+//! | `canary` | frames that prove which ports are cabled together |
 //! | `bpffs` | the lab's own BPF file system |
 //! | `detached` | file systems that are mounted nowhere |
 //! | `journal` | what was changed and how to undo it |
@@ -25,6 +27,7 @@
 
 pub mod ability;
 pub mod bpffs;
+pub mod canary;
 pub mod detached;
 mod error;
 pub mod ethtool;
@@ -33,6 +36,7 @@ pub mod family;
 pub mod hypervisor;
 pub mod journal;
 pub mod kvm;
+pub mod lend;
 pub mod lock;
 pub mod matching;
 pub mod netlink;

@@ -11,7 +11,8 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 pub use leases::lease_path;
-pub use read::{Inventory, inventory};
+pub(super) use read::irqs_of;
+pub use read::{Inventory, inventory, inventory_for};
 pub use refusal::{Context, Refusal, may_take};
 
 use crate::{

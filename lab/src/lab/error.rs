@@ -1,8 +1,8 @@
 //! Why a lab could not be brought up or run.
 
 use crate::{
-    host::HostError, host::journal::JournalError, observe::profile::SymbolError, program::ProgramError,
-    traffic::frames::FrameError, xdp::XdpMode,
+    host::HostError, host::journal::JournalError, host::lend::LendError, host::matching::NoFit,
+    observe::profile::SymbolError, program::ProgramError, traffic::frames::FrameError, xdp::XdpMode,
 };
 
 /// Why a lab could not be brought up or run.
@@ -93,6 +93,50 @@ pub enum LabError {
         /// The scenarios that it has.
         present: String,
     },
+    /// No NICs of this host fit.
+    #[error(transparent)]
+    NoFit(#[from] NoFit),
+    /// A NIC could not be lent.
+    #[error(transparent)]
+    Lend(Box<LendError>),
+    /// A NIC's link does not come up.
+    #[error(
+        "{port}, which is NIC {nic}, has no carrier after {seconds} s: plug its cable in, or look at what is at the cable's other end"
+    )]
+    NoCarrier {
+        /// The port, as `node:port`.
+        port: String,
+        /// The NIC.
+        nic: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// A NIC vanished.
+    #[error("{port} is gone: its NIC was unplugged, or its driver unbound, while the lab was up")]
+    PortGone {
+        /// The port, as `node:port`.
+        port: String,
+    },
+    /// Two ports are not cabled as the host file says.
+    #[error(
+        "no frame from {from}, which is NIC {from_nic}, arrives at {to}, which is NIC {to_nic}: are they cabled together?          `xdplab nics --discover` finds out which ports are; the host file says that these two are"
+    )]
+    NoCanary {
+        /// The sending port.
+        from: String,
+        /// Its NIC.
+        from_nic: String,
+        /// The port that should have received.
+        to: String,
+        /// Its NIC.
+        to_nic: String,
+    },
+    /// NICs are not as they were.
+    #[error("not every NIC could be given back: {}. `xdplab gc` tries again", left.join("; "))]
+    NotReturned {
+        /// What is left.
+        left: Vec<String>,
+    },
     /// Bringing up failed, and what was made until then could not all be taken back.
     #[error("bring up failed, and not all of it could be taken back ({left}): `xdplab gc` tries again")]
     HalfUp {
@@ -121,6 +165,12 @@ impl LabError {
             Self::HalfUp { source, .. } => source.is_of_the_input(),
             _ => false,
         }
+    }
+}
+
+impl From<LendError> for LabError {
+    fn from(error: LendError) -> Self {
+        Self::Lend(Box::new(error))
     }
 }
 

@@ -8,7 +8,10 @@ use std::net::IpAddr;
 use futures_util::future::try_join_all;
 use xdplab_wire::records::IFINDEX_BASE;
 
-use super::{Instance, LabError};
+use super::{
+    Instance, LabError,
+    cabling::{self, Cabling, LentPort},
+};
 use crate::{
     host::{
         HostError,
@@ -41,6 +44,8 @@ pub struct Network {
     pub nodes: Vec<Place>,
     /// By bridge link, in the links' order.
     pub bridges: Vec<(LinkId, Place)>,
+    /// The host's NICs that are ports.
+    pub lent: Vec<LentPort>,
 }
 
 /// The interface index that the lab gives a port.
@@ -65,6 +70,7 @@ pub(super) fn build(
     topology: &Topology,
     instance: &Instance,
     journal: &Journal,
+    cabling: &Cabling,
 ) -> Result<Network, LabError> {
     let mut names = Vec::new();
     let mut place = |name: String| -> Result<Place, LabError> {
@@ -87,7 +93,7 @@ pub(super) fn build(
         .filter(|link| topology.links[*link].kind == LinkKind::Bridge)
         .map(|link| Ok((LinkId(link), place(bridge_netns_name(&instance.lab, link))?)))
         .collect::<Result<Vec<_>, LabError>>()?;
-    let network = Network { nodes, bridges };
+    let mut network = Network { nodes, bridges, lent: Vec::new() };
 
     let alias = instance.to_string();
     inside.block_on(async {
@@ -103,10 +109,17 @@ pub(super) fn build(
         }
     }
     inside.block_on(async {
-        try_join_all((0..topology.links.len()).map(|link| network.wire(topology, LinkId(link)))).await
+        let made = (0..topology.links.len()).map(LinkId).filter(|link| !cabling.is_of_nics(*link));
+        try_join_all(made.map(|link| network.wire(topology, link))).await
     })?;
+    if !cabling.cables.is_empty() {
+        cabling::lend(inside, topology, &mut network, instance, journal, cabling)?;
+    }
     for node in 0..topology.nodes.len() {
         network.set_offloads(inside, topology, NodeId(node))?;
+    }
+    if !network.lent.is_empty() {
+        cabling::open(inside, topology, &mut network, instance)?;
     }
     Ok(network)
 }
@@ -114,6 +127,15 @@ pub(super) fn build(
 impl Network {
     fn places(&self) -> impl Iterator<Item = &Place> {
         self.nodes.iter().chain(self.bridges.iter().map(|(_, place)| place))
+    }
+
+    /// What the host calls the NIC that is a port, with its PCI address.
+    pub(super) fn lent_name(&self, port: PortId) -> String {
+        let lent = self.lent.iter().find(|lent| lent.port == port);
+        lent.map_or_else(
+            || "a veth".to_owned(),
+            |lent| format!("{} ({})", lent.loan.borrowed.name, lent.loan.borrowed.pci),
+        )
     }
 
     /// The place of a port.
@@ -176,7 +198,7 @@ impl Network {
     }
 
     /// Addresses, the way up, and where the others are.
-    async fn finish(&self, topology: &Topology, port: PortId) -> Result<(), HostError> {
+    pub(super) async fn finish(&self, topology: &Topology, port: PortId) -> Result<(), HostError> {
         let netlink = &self.at(topology, port).netlink;
         let spec = &topology.ports[port.0];
         let index = ifindex(port);

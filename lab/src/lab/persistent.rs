@@ -15,7 +15,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Instance, LabError,
+    Cabling, Instance, LabError, cabling,
     install::{self, Installed, Site},
     network::{self, ifindex, netns_name},
 };
@@ -28,8 +28,8 @@ use crate::{
         thread::LabThread,
     },
     record::LinkRecord,
-    run::{Progress, links},
-    topology::{Builtin, NodeId, ProgramSource, Topology},
+    run::Progress,
+    topology::{Builtin, NodeId, PortId, ProgramSource, Topology},
     xdp::XdpMode,
 };
 
@@ -53,6 +53,9 @@ pub struct LabState {
     pub instance: u16,
     /// The links and what they are made of.
     pub links: Vec<LinkRecord>,
+    /// What there is to say of it as a whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// The nodes.
     pub nodes: Vec<NodeState>,
     /// The programs.
@@ -135,14 +138,14 @@ pub fn state(lab: &str) -> Result<LabState, LabError> {
 /// # Errors
 /// Where a lab of that name is up already, the host refuses, or a program can't be loaded or attached. What was made
 /// until then is taken back.
-pub fn up(topology: &Topology, progress: &dyn Progress) -> Result<LabState, LabError> {
+pub fn up(topology: &Topology, cabling: &Cabling, progress: &dyn Progress) -> Result<LabState, LabError> {
     if let Some(program) = topology.programs.iter().find(|p| p.body.builtin() == Some(Builtin::Xsk)) {
         return Err(LabError::NoReceiver { program: program.name.clone() });
     }
     let _shared = HostLock::shared(&mut |holder| progress.waiting(holder))?;
     let instance = Instance::persistent(&topology.name);
     let journal = Journal::create(&instance.to_string(), &instance.to_string(), Kind::Persistent)?;
-    match build(topology, &instance, &journal, progress) {
+    match build(topology, &instance, &journal, cabling, progress) {
         Ok(state) => {
             journal.mark(State::Ready)?;
             Ok(state)
@@ -158,6 +161,7 @@ fn build(
     topology: &Topology,
     instance: &Instance,
     journal: &Journal,
+    cabling: &Cabling,
     progress: &dyn Progress,
 ) -> Result<LabState, LabError> {
     let thread = LabThread::start("lab")?;
@@ -166,18 +170,23 @@ fn build(
     BpfFs::mount(&bpf)?;
     let (network, installed) = thread.run(|inside| -> Result<_, LabError> {
         progress.step("nodes and links");
-        let network = network::build(inside, topology, instance, journal)?;
+        let network = network::build(inside, topology, instance, journal, cabling)?;
         network.set_bridge_gro(inside, topology)?;
         progress.step("programs");
         let site = Site { topology, network: &network, instance: instance.number, pin_dir: Some(&bpf), log_dir: None };
         let mut installed = Vec::new();
         let wanted = install::wanted(topology, None, XdpMode::Native, true);
         install::install(inside, site, &mut installed, wanted)?;
+        let ports: Vec<PortId> = network.lent.iter().map(|lent| lent.port).collect();
+        cabling::wait_for_carrier(inside, topology, &network, &ports)?;
+        cabling::pin_openers(topology, &network, &bpf)?;
         Ok((network, installed))
     })?;
     for have in &installed {
         pin(topology, have, &bpf)?;
     }
+    let mut notes = cabling.notes.clone();
+    notes.extend(network.lent.iter().flat_map(|lent| lent.loan.notes.clone()));
     drop(network);
     let state = LabState {
         schema: LAB_SCHEMA.to_owned(),
@@ -186,7 +195,8 @@ fn build(
         file: std::path::absolute(&topology.path).unwrap_or_else(|_| topology.path.clone()),
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         instance: instance.number,
-        links: links(topology),
+        links: cabling.links(topology),
+        notes,
         nodes: (0..topology.nodes.len()).map(|node| node_state(topology, instance, NodeId(node))).collect(),
         programs: installed.iter().map(|have| program_state(topology, have, &bpf)).collect(),
     };
@@ -198,6 +208,12 @@ fn build(
     Ok(state)
 }
 
+/// What a port's pinned link is called. Neither node nor port names may hold what bpffs refuses; a port's dot is the
+/// exception.
+pub(super) fn link_name(topology: &Topology, port: PortId) -> String {
+    format!("link-{}", topology.port_name(port).replace([':', '.'], "-"))
+}
+
 /// Pins a program's links and maps, so that they stay.
 fn pin(topology: &Topology, have: &Installed, bpf: &Path) -> Result<(), LabError> {
     let name = &topology.program(have.wanted.program).name;
@@ -205,9 +221,7 @@ fn pin(topology: &Topology, have: &Installed, bpf: &Path) -> Result<(), LabError
     fs::create_dir_all(&folder).map_err(|source| LabError::State { path: folder.clone(), source })?;
     have.program.pin(&folder)?;
     for (port, link) in &have.links {
-        // Neither node nor port names may hold what bpffs refuses; a port's dot is the exception.
-        let end = topology.port_name(*port).replace([':', '.'], "-");
-        link.pin(&folder.join(format!("link-{end}")))?;
+        link.pin(&folder.join(link_name(topology, *port)))?;
     }
     Ok(())
 }

@@ -54,4 +54,4 @@ pub use traits::{Traits, TraitsProgram, TraitsSpec, TraitsTarget};
 pub use traits_bench::{TraitsBench, TraitsWork};
 pub use trivial::{Reference, load_trivial};
 pub use watch::{Watch, WatchCounter, WatchSpec};
-pub use xdp::{XdpLink, XdpProgram, pinned_counters};
+pub use xdp::{PortCounter, XdpLink, XdpProgram, pinned_counters};

@@ -248,6 +248,19 @@ impl XdpProgram {
         counters_at(self.map_data("ports")?, slot)
     }
 
+    /// What the program counts at one slot, to be read while it is at work elsewhere; `None` for a user's program.
+    ///
+    /// # Errors
+    /// Where no descriptor is left.
+    pub fn port_counter(&self, slot: u32) -> Result<Option<PortCounter>, ProgramError> {
+        if !self.parts.counts {
+            return Ok(None);
+        }
+        let failed = |source| ProgramError::system("share a program's counters", source);
+        let map = self.map_data("ports")?.fd().as_fd().try_clone_to_owned().map_err(failed)?;
+        Ok(Some(PortCounter { map, slot }))
+    }
+
     /// When the last laps at one slot began; `None` for a program that keeps none.
     ///
     /// # Errors
@@ -511,6 +524,26 @@ fn describe(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {}", describe(source)),
         None => error.to_string(),
+    }
+}
+
+/// What a program counts at one port, by a descriptor of its own.
+#[derive(Debug)]
+pub struct PortCounter {
+    map: OwnedFd,
+    slot: u32,
+}
+
+impl PortCounter {
+    /// Frames with a sound marker of the lab until now.
+    ///
+    /// # Errors
+    /// Where the map can't be read.
+    pub fn ours(&self) -> Result<u64, ProgramError> {
+        let mut words = vec![0u64; PortCounters::WORDS * possible_cpus()?];
+        sys::map_lookup(&self.map, self.slot, &mut words)
+            .map_err(|source| ProgramError::system("read a program's counters", source))?;
+        Ok(words.chunks_exact(PortCounters::WORDS).map(|cpu| PortCounters::from_words(cpu).ours).sum())
     }
 }
 

@@ -32,6 +32,9 @@ pub struct Report {
     pub fingerprint: Fingerprint,
     /// The links and what they were made of.
     pub links: Vec<LinkRecord>,
+    /// What there is to say of the run as a whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// The scenarios, in the file's order, each mode of its own.
     pub scenarios: Vec<ScenarioRecord>,
     /// The topology that was run.
@@ -65,6 +68,9 @@ pub struct LinkRecord {
     pub kind: String,
     /// What it was made of: `veth`, `bridge`, or a NIC's driver.
     pub made_of: String,
+    /// The NICs at its ends, in their order: name and PCI address on the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nics: Option<Vec<String>>,
     /// What it stands in for, where it does: the NIC that the file asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stands_in_for: Option<String>,

@@ -36,6 +36,7 @@ fn report(scenarios: Vec<ScenarioRecord>) -> Report {
     let link = |ends: [&str; 2], kind: &str, stands_in_for: Option<&str>| LinkRecord {
         ends: ends.map(str::to_owned).to_vec(),
         kind: kind.to_owned(),
+        nics: None,
         made_of: "veth".to_owned(),
         stands_in_for: stands_in_for.map(str::to_owned),
     };
@@ -47,6 +48,7 @@ fn report(scenarios: Vec<ScenarioRecord>) -> Report {
         started: "2026-01-01T00:00:00Z".to_owned(),
         fingerprint: fingerprint(),
         links: vec![link(["gen:tx0", "dut:rx0"], "cable", Some("i40e")), link(["dut:out0", "sink:in0"], "veth", None)],
+        notes: Vec::new(),
         scenarios,
     }
 }

@@ -19,7 +19,8 @@ pub struct Style {
 
 /// The whole report.
 pub fn text(report: &Report, style: Style) -> String {
-    let mut text = format!("{}\n{}\n", title(&report.lab, &report.about), links(&report.links));
+    let remarks: String = report.notes.iter().map(|note| format!("  note: {note}\n")).collect();
+    let mut text = format!("{}\n{}{remarks}\n", title(&report.lab, &report.about), links(&report.links));
     let has_published = report.scenarios.iter().any(|s| s.published_mpps.is_some());
     let mut head =
         vec!["scenario", "mode", "verdict", "offered", "delivered", "dropped", "lost", "clones", "ns/packet", "Mpps"];
@@ -85,7 +86,10 @@ pub fn links(links: &[LinkRecord]) -> String {
         let what = match &link.stands_in_for {
             Some(nic) => format!("{}: a {} pair stands in for {nic}", link.kind, link.made_of),
             None if link.kind == link.made_of => link.kind.clone(),
-            None => format!("{}: {}", link.kind, link.made_of),
+            None => match &link.nics {
+                Some(nics) => format!("{}: {}, {}", link.kind, link.made_of, nics.join(" -- ")),
+                None => format!("{}: {}", link.kind, link.made_of),
+            },
         };
         text += &format!("  {}  ({what})\n", link.ends.join(" -- "));
     }

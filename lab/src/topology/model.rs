@@ -159,6 +159,19 @@ pub struct ProgramBody {
     pub options: Options,
 }
 
+impl ProgramBody {
+    /// A built-in as it is without any setting.
+    pub fn of(builtin: Builtin) -> Self {
+        Self {
+            source: ProgramSource::Builtin(builtin),
+            maps: BTreeMap::new(),
+            globals: BTreeMap::new(),
+            egress: None,
+            options: Options::default(),
+        }
+    }
+}
+
 /// Where a program's code comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProgramSource {

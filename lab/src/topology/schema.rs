@@ -85,11 +85,11 @@ table! {
         /// Number of receive and of transmit queues; 1 unless given.
         #[schemars(range(min = 1, max = QUEUES_MOST))]
         queues: i64,
-        /// Ring sizes of a NIC. Not available in this version.
+        /// Ring sizes of a NIC; a veth pair that stands in for it has none.
         rings: RawRings,
         /// Offloads by ethtool's name and the state wanted, such as `tso = false`.
         offloads: Names<bool>,
-        /// CPUs that a NIC's interrupts are pinned to. Not available in this version.
+        /// CPUs that a NIC's interrupts are pinned to, in turn; a veth pair that stands in for it has none.
         irq_cpus: List<i64>,
     }
 }

@@ -128,13 +128,24 @@ pub(crate) enum Format {
 /// What cables are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Nics {
-    /// Veth pairs that stand in for NICs, which this version lends none of; the report says so.
+    /// NICs that the host file offers, where they fit; veth pairs that stand in for them where not, and the report says so.
     #[default]
     Auto,
     /// Veth pairs.
     Virtual,
-    /// NICs only: refused in this version.
+    /// NICs that the host file offers, or an error.
     Physical,
+}
+
+/// Which NICs a lab may be made of.
+#[derive(Debug, Args)]
+pub(crate) struct NicArgs {
+    /// What cables are made of.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) nics: Nics,
+    /// The host file, which names the NICs that labs may take and how they are cabled; /etc/xdplab/host.toml unless given.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) host: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -177,9 +188,8 @@ pub(crate) struct CheckArgs {
 pub(crate) struct UpArgs {
     /// The topology file.
     pub(crate) file: PathBuf,
-    /// What cables are made of.
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) nics: Nics,
+    #[command(flatten)]
+    pub(crate) nics: NicArgs,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
@@ -254,9 +264,8 @@ pub(crate) struct RunArgs {
     /// Shows every ledger and check, not only those of scenarios that did not pass.
     #[arg(long, short)]
     pub(crate) verbose: bool,
-    /// What cables are made of.
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) nics: Nics,
+    #[command(flatten)]
+    pub(crate) nics: NicArgs,
     /// How the report is printed.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
@@ -336,6 +345,8 @@ pub(crate) struct CompareArgs {
     /// Compares reports whose fingerprints differ, and says so in every line.
     #[arg(long)]
     pub(crate) across: bool,
+    #[command(flatten)]
+    pub(crate) nics: NicArgs,
     /// Exit codes for `git bisect run`: 0 good, 1 regressed, 125 can't be judged.
     #[arg(long)]
     pub(crate) bisect: bool,

@@ -10,6 +10,7 @@ use xdplab::{
         pairing::Pairing,
         source::{self, SourceError},
     },
+    lab::Cabling,
     record::compare::{CompareReport, CompareVerdict},
     report::{compare as rendered, cover_letter, text::Style, verdict},
     topology::LoadError,
@@ -18,7 +19,7 @@ use xdplab::{
 use crate::{
     cli::{BenchFormat, CalibrateArgs, CompareArgs, CompareFormat},
     failure::Failure,
-    gc, kernels, output,
+    gc, kernels, nics, output,
     progress::Bar,
     report, signals,
 };
@@ -116,6 +117,11 @@ fn interleaved(pairing: &Pairing, args: &CompareArgs) -> Result<CompareReport, F
         seed: args.seed,
         reload: !args.no_reload,
         floor: !args.no_floor,
+        cabling: Cabling::choose(
+            &pairing.a,
+            nics::choice(args.nics.nics),
+            &nics::host_file(args.nics.host.as_deref())?,
+        )?,
         ..CompareOptions::default()
     };
     let stop = signals::stop_on_signals()?;

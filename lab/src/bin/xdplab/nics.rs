@@ -1,5 +1,7 @@
 //! `xdplab nics`: the host's NICs, and whether a lab may take them.
 
+use std::path::Path;
+
 use serde::Serialize;
 use xdplab::{
     drivers::{self, Checked, Driver, Xmit},
@@ -7,13 +9,14 @@ use xdplab::{
         matching,
         nics::{self, Inventory, Nic, Setting},
     },
+    lab::NicChoice,
     report::table::Table,
     topology::{self, HostFile, HostFileError, Topology},
     xdp::XdpFeatures,
 };
 
 use crate::{
-    cli::{Format, NicsArgs},
+    cli::{Format, Nics, NicsArgs},
     failure::{Failure, chain, render},
     output,
 };
@@ -29,12 +32,26 @@ struct Shown<'a> {
     differences: Vec<drivers::Difference>,
 }
 
-/// Shows the host's NICs.
-pub(crate) fn nics(args: &NicsArgs) -> Result<u8, Failure> {
-    let host = HostFile::load(args.host.as_deref()).map_err(|error| match error {
+/// The host file that was named, or the host's own if it has one.
+pub(crate) fn host_file(named: Option<&Path>) -> Result<HostFile, Failure> {
+    HostFile::load(named).map_err(|error| match error {
         HostFileError::Invalid(diagnostics) => Failure::Usage(render(&diagnostics).trim_end().to_owned()),
         error => Failure::Usage(chain(&error)),
-    })?;
+    })
+}
+
+/// What cables may be made of.
+pub(crate) fn choice(nics: Nics) -> NicChoice {
+    match nics {
+        Nics::Auto => NicChoice::Auto,
+        Nics::Virtual => NicChoice::Virtual,
+        Nics::Physical => NicChoice::Physical,
+    }
+}
+
+/// Shows the host's NICs.
+pub(crate) fn nics(args: &NicsArgs) -> Result<u8, Failure> {
+    let host = host_file(args.host.as_deref())?;
     let inventory = nics::inventory().map_err(|error| Failure::Host(chain(&error)))?;
     if let Some(file) = &args.topology {
         return fit(&topology::load(file)?, &inventory, &host, args.format);

@@ -10,14 +10,14 @@ use xdplab::{
 use crate::{
     cli::{Format, RunArgs},
     failure::Failure,
-    gc, output, profiles,
+    gc, nics, output, profiles,
     progress::Bar,
-    signals, up,
+    signals,
 };
 
 /// Runs the files one after the other.
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
-    up::refuse_physical(args.nics)?;
+    let host = nics::host_file(args.nics.host.as_deref())?;
     // All files are checked before any is run.
     let mut topologies = Vec::new();
     let mut wrong = None;
@@ -61,6 +61,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
         profile: args.profile.is_some(),
         baselines: Some(args.baselines.clone()),
         across: args.across,
+        nics: nics::choice(args.nics.nics),
+        host,
     };
     if let Some(directory) = &args.profile {
         profiles::prepare(directory)?;

@@ -1,40 +1,30 @@
 //! `xdplab up`: builds a lab that outlives the command.
 
 use xdplab::{
-    lab::persistent,
+    lab::{Cabling, persistent},
     report::text::{links, title},
     topology,
 };
 
 use crate::{
-    cli::{Format, Nics, UpArgs},
+    cli::{Format, UpArgs},
     failure::Failure,
-    gc, output,
+    gc, nics, output,
     progress::Bar,
     signals,
 };
 
-/// Refuses what this version can't do with NICs.
-pub(crate) fn refuse_physical(nics: Nics) -> Result<(), Failure> {
-    match nics {
-        Nics::Auto | Nics::Virtual => Ok(()),
-        Nics::Physical => Err(Failure::Host(
-            "this version of xdplab lends no NICs: cables are veth pairs. Leave --nics out, or use --nics virtual"
-                .into(),
-        )),
-    }
-}
-
 /// Builds the lab.
 pub(crate) fn up(args: &UpArgs) -> Result<u8, Failure> {
-    refuse_physical(args.nics)?;
     let topology = topology::load(&args.file)?;
+    let host = nics::host_file(args.nics.host.as_deref())?;
     gc::need_root()?;
     gc::quietly();
+    let cabling = Cabling::choose(&topology, nics::choice(args.nics.nics), &host)?;
     // A half-built lab is of no use to anyone: a signal waits until it is whole, and then takes it away again.
     let delayed = signals::delayed()?;
     let bar = Bar::new(&topology.name);
-    let state = persistent::up(&topology, &bar)?;
+    let state = persistent::up(&topology, &cabling, &bar)?;
     drop(bar);
     if delayed.came() {
         persistent::down(&state.lab)?;
@@ -48,6 +38,7 @@ pub(crate) fn up(args: &UpArgs) -> Result<u8, Failure> {
                 title(&state.lab, &state.about)
             );
             text += &links(&state.links);
+            text.extend(state.notes.iter().map(|note| format!("  note: {note}\n")));
             for node in &state.nodes {
                 let ports: Vec<&str> = node.ports.iter().map(|port| port.name.as_str()).collect();
                 text += &format!("  {}  (ip netns exec {})  {}\n", node.name, node.netns, ports.join(" "));

@@ -1,4 +1,4 @@
-//! A device's settings in numbers: queues, rings, coalescing, pause. Read only.
+//! A device's settings in numbers: queues, rings, coalescing, pause. Read only; `tuning` changes them.
 
 use super::{Ethtool, Value};
 use crate::host::HostError;
@@ -62,7 +62,12 @@ impl Ethtool {
     }
 
     /// A structure of 32-bit numbers, of which the first is the command.
-    fn numbers<const N: usize>(&self, port: &str, command: u32, operation: &str) -> Result<[u32; N], HostError> {
+    pub(super) fn numbers<const N: usize>(
+        &self,
+        port: &str,
+        command: u32,
+        operation: &str,
+    ) -> Result<[u32; N], HostError> {
         let mut numbers = [0; N];
         numbers[0] = command;
         self.call(port, operation, numbers.as_mut_ptr().cast())?;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::lend::Borrowed;
+
 /// A change that outlives its process unless it is undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -19,6 +21,8 @@ pub enum Change {
         /// Where.
         path: PathBuf,
     },
+    /// A NIC that is lent, as it was before.
+    Nic(Box<Borrowed>),
     /// A file.
     File {
         /// Which.

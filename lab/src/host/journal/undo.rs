@@ -6,6 +6,7 @@ use super::record::Change;
 use crate::host::{
     HostError,
     bpffs::BpfFs,
+    lend::{Borrowed, Place, give_back},
     netlink::{LinkInfo, Netlink},
     netns::Netns,
     paths,
@@ -45,11 +46,23 @@ pub(super) fn undo(changes: &[Change], instance: &str) -> Undone {
             continue;
         }
         let (what, result) = match change {
-            Change::Netns { .. } => continue,
+            Change::Netns { .. } | Change::Nic(_) => continue,
             Change::Mount { path } => (path, BpfFs::unmount(path).and_then(|()| absent(fs::remove_dir(path), path))),
             Change::File { path } => (path, absent(fs::remove_file(path), path)),
         };
         note(&mut undone, what.display().to_string(), result);
+    }
+    let nics: Vec<&Borrowed> = changes
+        .iter()
+        .rev()
+        .filter_map(|change| match change {
+            Change::Nic(borrowed) => Some(&**borrowed),
+            _ => None,
+        })
+        .collect();
+    // Before the namespaces that they are in: a NIC that falls out of one has lost its name.
+    if !nics.is_empty() {
+        return_nics(&nics, &names, instance, &mut undone);
     }
     // A plain file in a namespace's place: whoever wrote it down died before it was mounted.
     let (names, files): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| Netns::is_mounted_at(name));
@@ -73,6 +86,40 @@ pub(super) fn undo(changes: &[Change], instance: &str) -> Undone {
         }
     }
     undone
+}
+
+/// Gives NICs back, from the lab's namespaces or from wherever they fell.
+fn return_nics(nics: &[&Borrowed], names: &[&str], instance: &str, undone: &mut Undone) {
+    let thread = match LabThread::start("undo") {
+        Ok(thread) => thread,
+        Err(error) => {
+            undone.left.push(format!("the lab's NICs: {error}"));
+            return;
+        }
+    };
+    thread.run(|inside| {
+        // One that can't be opened holds no NIC that could be reached.
+        let opened: Vec<(Netns, Netlink)> = names
+            .iter()
+            .filter(|name| Netns::is_mounted_at(name))
+            .filter_map(|name| {
+                let netns = Netns::open_named(name).ok()?;
+                let netlink = Netlink::open(inside, &netns).ok()?;
+                let links = inside.block_on(netlink.links()).ok()?;
+                (judge(&links, instance) == Owner::Us).then_some((netns, netlink))
+            })
+            .collect();
+        let places: Vec<Place<'_>> = opened.iter().map(|(netns, netlink)| Place { netns, netlink }).collect();
+        for borrowed in nics {
+            match give_back(inside, borrowed, &places) {
+                Ok(words) if words.is_empty() => {
+                    undone.removed.push(format!("NIC {} ({}) given back", borrowed.name, borrowed.pci));
+                }
+                Ok(words) => undone.removed.extend(words),
+                Err(words) => undone.left.extend(words),
+            }
+        }
+    });
 }
 
 fn note(undone: &mut Undone, what: String, result: Result<(), HostError>) {

@@ -25,6 +25,10 @@ pub struct LinkInfo {
     pub mtu: u32,
     /// Whether it is administratively up.
     pub up: bool,
+    /// Whether it takes frames to any address, by how often it was asked to.
+    pub promiscuity: u32,
+    /// Whether a user switched that on.
+    pub promiscuous: bool,
     /// Whether it has a carrier.
     pub carrier: bool,
     /// Whether it is operational: up, with a carrier, and the kernel has acted upon both.
@@ -72,6 +76,7 @@ fn info(message: LinkMessage) -> LinkInfo {
     let mut link = LinkInfo {
         index: message.header.index,
         up: message.header.flags.contains(LinkFlags::Up),
+        promiscuous: message.header.flags.contains(LinkFlags::Promisc),
         ..LinkInfo::default()
     };
     let (mut lower_is_elsewhere, mut is_veth) = (false, false);
@@ -80,6 +85,7 @@ fn info(message: LinkMessage) -> LinkInfo {
             LinkAttribute::IfName(name) => link.name = name,
             LinkAttribute::Address(mac) => link.mac = mac,
             LinkAttribute::Mtu(mtu) => link.mtu = mtu,
+            LinkAttribute::Promiscuity(count) => link.promiscuity = count,
             LinkAttribute::OperState(state) => link.running = state == State::Up,
             LinkAttribute::Carrier(carrier) => link.carrier = carrier != 0,
             LinkAttribute::IfAlias(alias) => link.alias = Some(alias),

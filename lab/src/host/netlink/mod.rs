@@ -1,6 +1,7 @@
 //! Links, addresses and neighbours over rtnetlink. One socket in one namespace; any number of requests at once.
 
 mod error;
+mod lent;
 mod links;
 mod netdev;
 mod routes;

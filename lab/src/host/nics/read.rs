@@ -36,6 +36,19 @@ pub struct Inventory {
 /// # Errors
 /// Where netlink can't be used.
 pub fn inventory() -> Result<Inventory, HostError> {
+    inventory_for(None)
+}
+
+/// The interrupts of the NIC at a PCI address.
+pub(in crate::host) fn irqs_of(pci: &str) -> Vec<u32> {
+    irqs(&Path::new("/sys/bus/pci/devices").join(pci))
+}
+
+/// The inventory as a lab sees it: what it has leased itself is not refused to it.
+///
+/// # Errors
+/// Where netlink can't be used.
+pub fn inventory_for(lab: Option<&str>) -> Result<Inventory, HostError> {
     let thread = LabThread::start("nics")?;
     let (links, addresses, defaults) = thread.run(|inside| {
         let netlink = Netlink::open_at_home(inside)?;
@@ -45,7 +58,7 @@ pub fn inventory() -> Result<Inventory, HostError> {
     })?;
     let features = netlink::xdp_features()?;
     let ethtool = Ethtool::open()?;
-    let context = Context { logged_in_at: logged_in_at(), lab: None };
+    let context = Context { logged_in_at: logged_in_at(), lab: lab.map(str::to_owned) };
     let mut nics: Vec<Nic> = links
         .iter()
         .filter(|link| link.name != "lo")

@@ -148,7 +148,11 @@ impl<'a> Checker<'a> {
 
     /// A number within its bounds, or `None`, reported.
     fn in_range(&mut self, field: &Field<i64>, what: &str, range: RangeInclusive<i64>) -> Option<u32> {
-        let at = field.given()?;
+        self.in_range_at(field.given()?, what, range)
+    }
+
+    /// The same for a value that is there, such as a list's.
+    fn in_range_at(&mut self, at: &At<i64>, what: &str, range: RangeInclusive<i64>) -> Option<u32> {
         if !range.contains(&at.value) {
             let (least, most) = range.into_inner();
             self.report(

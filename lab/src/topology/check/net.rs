@@ -6,8 +6,8 @@ use super::{Checker, PortEntry};
 use crate::topology::{
     diagnostic::{Diagnostic, Span},
     mac::Mac,
-    model::{Link, LinkId, LinkKind, NicRequirement, Node, NodeId, Port, PortId},
-    read::{At, Field, later},
+    model::{Link, LinkId, LinkKind, NicRequirement, Node, NodeId, Port, PortId, Rings},
+    read::{At, Field},
     schema::{LinkWord, MTU_LEAST, MTU_MOST, QUEUES_MOST, RawLink, RawPort},
 };
 
@@ -19,6 +19,8 @@ const BRIDGE_MOST: usize = 1023;
 
 /// Largest ring, in descriptors: more than any NIC has.
 const RING_MOST: i64 = 65_536;
+/// Highest number of a CPU.
+const CPU_MOST: i64 = 8_191;
 
 /// Longest interface name, in bytes.
 const NAME_MOST: usize = 15;
@@ -233,23 +235,27 @@ impl<'a> Checker<'a> {
             self.check_offload(id, raw, name, value);
         }
         if let Some(rings) = raw.rings.given() {
-            self.in_range(&rings.value.rx, "a ring size", 1..=RING_MOST);
-            self.in_range(&rings.value.tx, "a ring size", 1..=RING_MOST);
+            let rx = self.in_range(&rings.value.rx, "a ring size", 1..=RING_MOST);
+            let tx = self.in_range(&rings.value.tx, "a ring size", 1..=RING_MOST);
+            self.draft.ports[id.0].rings = Some(Rings { rx, tx });
+        }
+        for cpu in raw.irq_cpus.given().map(|list| list.value.items.as_slice()).unwrap_or_default() {
+            if let Some(cpu) = self.in_range_at(cpu, "a CPU", 0..=CPU_MOST) {
+                self.draft.ports[id.0].irq_cpus.push(cpu);
+            }
         }
         let nic_only = [
             ("rings", raw.rings.given().map(|at| at.span.clone())),
             ("irq-cpus", raw.irq_cpus.given().map(|at| at.span.clone())),
         ];
         for (key, span) in nic_only {
-            let Some(span) = span else { continue };
+            let Some(span) = span.filter(|_| !matches!(link, LinkKind::Cable(_))) else { continue };
             let port = self.draft.port_name(id);
-            self.report(if matches!(link, LinkKind::Cable(_)) {
-                later(span, &format!("`{key}`"), "leave it out; every cable is a veth pair here, which has none")
-            } else {
+            self.report(
                 Diagnostic::error(span, format!("`{key}` is for NICs, and `{port}` is an end of a veth pair"))
                     .label("a veth has none")
-                    .help("leave it out")
-            });
+                    .help("leave it out"),
+            );
         }
     }
 
