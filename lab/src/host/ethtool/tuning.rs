@@ -100,7 +100,10 @@ impl Ethtool {
             if differ.is_empty() {
                 return Ok(());
             }
-            last = differ.into_iter().fold(Ok(()), |last, (name, on)| last.and(self.set_feature(port, name, on)));
+            // All of them, whether one is refused or not.
+            let refused: Vec<HostError> =
+                differ.into_iter().filter_map(|(name, on)| self.set_feature(port, name, on).err()).collect();
+            last = refused.into_iter().next().map_or(Ok(()), Err);
         }
         last
     }
@@ -147,7 +150,9 @@ impl Ethtool {
         if ADAPTIVE.iter().all(|n| words[*n] == 0) {
             return Ok(());
         }
-        ADAPTIVE.iter().for_each(|n| words[*n] = 0);
+        for n in ADAPTIVE {
+            words[n] = 0;
+        }
         self.set_coalescing(port, &words[1..])
     }
 

@@ -47,7 +47,7 @@ pub enum LendError {
         /// Its PCI address.
         pci: String,
         /// Why.
-        refusal: Refusal,
+        refusal: Box<Refusal>,
     },
     /// It is not there any more.
     #[error("there is no NIC at {pci}: it was there when the topology's cables were matched, and is gone")]
@@ -65,7 +65,7 @@ pub enum LendError {
         /// The port, as `node:port`.
         port: String,
         /// What was tried, and what the driver said.
-        source: HostError,
+        source: Box<HostError>,
     },
     /// The host refused.
     #[error("lend NIC {nic} ({pci})")]
@@ -75,7 +75,7 @@ pub enum LendError {
         /// Its PCI address.
         pci: String,
         /// Why.
-        source: HostError,
+        source: Box<HostError>,
     },
     /// It could not be written down, and so nothing was changed.
     #[error(transparent)]

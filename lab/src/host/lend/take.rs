@@ -61,8 +61,12 @@ pub fn take(
     lab: &str,
     journal: &Journal,
 ) -> Result<Loan, LendError> {
-    let unnamed = |source| LendError::Host { nic: "?".to_owned(), pci: pci.to_owned(), source };
-    let refused = |nic: &str, refusal| LendError::Refused { nic: nic.to_owned(), pci: pci.to_owned(), refusal };
+    let unnamed = |source| LendError::Host { nic: "?".to_owned(), pci: pci.to_owned(), source: Box::new(source) };
+    let refused = |nic: &str, refusal| LendError::Refused {
+        nic: nic.to_owned(),
+        pci: pci.to_owned(),
+        refusal: Box::new(refusal),
+    };
     let lease = match Lease::take(pci, lab).map_err(unnamed)? {
         Ok(lease) => lease,
         Err(refusal) => return Err(refused("?", refusal)),
@@ -74,7 +78,7 @@ pub fn take(
             return Err(error);
         }
     };
-    let failed = |source| LendError::Host { nic: borrowed.name.clone(), pci: pci.to_owned(), source };
+    let failed = |source| LendError::Host { nic: borrowed.name.clone(), pci: pci.to_owned(), source: Box::new(source) };
     if let Err(error) = journal.record(&Change::Nic(Box::new(borrowed.clone()))) {
         lease.end();
         return Err(error.into());
@@ -89,19 +93,28 @@ pub fn take(
         .map_err(failed)?;
     let notes =
         inside.enter(netns, || settle(inside, wanted, netlink)).and_then(|settled| settled).map_err(|source| {
-            LendError::Setting { nic: borrowed.name.clone(), pci: pci.to_owned(), port: wanted.port.clone(), source }
+            LendError::Setting {
+                nic: borrowed.name.clone(),
+                pci: pci.to_owned(),
+                port: wanted.port.clone(),
+                source: Box::new(source),
+            }
         })?;
     Ok(Loan { borrowed, notes, lease })
 }
 
 /// What the NIC is like now, if it may be taken now: it may have got an address since the cables were matched.
 fn examine(inside: &Inside, pci: &str, lab: &str) -> Result<Borrowed, LendError> {
-    let failed = |source| LendError::Host { nic: "?".to_owned(), pci: pci.to_owned(), source };
+    let failed = |source| LendError::Host { nic: "?".to_owned(), pci: pci.to_owned(), source: Box::new(source) };
     let gone = || LendError::Gone { pci: pci.to_owned() };
     let inventory = nics::inventory_for(Some(lab)).map_err(failed)?;
     let nic = inventory.nics.iter().find(|nic| nic.pci.as_deref() == Some(pci)).ok_or_else(gone)?;
     if let Some(refusal) = &nic.refusal {
-        return Err(LendError::Refused { nic: nic.name.clone(), pci: pci.to_owned(), refusal: refusal.clone() });
+        return Err(LendError::Refused {
+            nic: nic.name.clone(),
+            pci: pci.to_owned(),
+            refusal: Box::new(refusal.clone()),
+        });
     }
     Borrowed::read(inside, nic, lab).map_err(failed)?.ok_or_else(gone)
 }

@@ -12,6 +12,7 @@ use crate::host::HostError;
 
 /// A device as the kernel has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct LinkInfo {
     /// Its index.
     pub index: u32,
