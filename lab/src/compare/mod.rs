@@ -14,8 +14,10 @@
 //! | `reports` | two reports, which are numbers of two runs |
 //! | `numbers` | the prices that a stored report holds |
 //! | `kernels` | two kernels, boot by boot |
+//! | `additivity` | whether a hop costs the same wherever it is |
 //! | `calibrate` | the noise floor, and proof that a known slowdown is found |
 
+pub mod additivity;
 pub mod calibrate;
 pub mod kernels;
 mod numbers;
