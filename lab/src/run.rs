@@ -3,7 +3,7 @@
 mod budgets;
 pub mod checks;
 pub(crate) mod correctness;
-mod facts;
+pub(crate) mod facts;
 pub(crate) mod pricing;
 pub(crate) mod profiling;
 
@@ -89,6 +89,7 @@ pub fn run(
     let shared = HostLock::shared(&mut |holder| progress.waiting(holder))?;
     progress.step("bring up");
     let mut lab = Lab::new(topology)?;
+    let ports = facts::of_ports(&lab)?;
     lab.watch(if has_users_program(topology) { EventSet::All } else { EventSet::Own })?;
     let mut cases = Vec::new();
     for (n, scenario) in topology.scenarios.iter().enumerate() {
@@ -118,7 +119,8 @@ pub fn run(
     }
     progress.step("take down");
     lab.down()?;
-    let fingerprint = facts::fingerprint(topology, options);
+    let mut fingerprint = facts::fingerprint(topology, options);
+    fingerprint.0.extend(ports.0);
     // The lab is gone, and its lock with it: the comparison has one of its own.
     if !options.no_pricing && !stop.is_asked() {
         budgets::check(topology, &mut cases, &fingerprint, options, stop, progress)?;
