@@ -17,7 +17,6 @@ use crate::{
     },
     topology::{Builtin, ProgramBody, ProgramId, Scenario},
     traffic::{Stop, cpu},
-    xdp::XdpMode,
 };
 
 /// Frames of a window, at most and at least: 1 to 4 ms of traffic.
@@ -110,10 +109,6 @@ impl RowUnderTest {
 
     pub(super) fn name(&self) -> &str {
         &self.row.a.name
-    }
-
-    pub(super) fn mode(&self) -> XdpMode {
-        self.row.mode
     }
 
     /// Has both sides be the baseline's, or each its own again.

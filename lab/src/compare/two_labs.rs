@@ -132,16 +132,6 @@ impl TwoLabs {
     }
 }
 
-impl TwoLabsRow {
-    pub(super) fn name(&self) -> &str {
-        &self.a.scenario.name
-    }
-
-    pub(super) fn mode(&self) -> XdpMode {
-        self.mode
-    }
-}
-
 impl Half {
     fn new(lab: &Lab, topology: &Topology, scenario: Scenario, mode: XdpMode) -> Result<Self, LabError> {
         let walk = topology.walk(&scenario);
