@@ -67,7 +67,7 @@ pub fn run(options: &CalibrateOptions, stop: &Stop, progress: &dyn Progress) -> 
         ..CompareOptions::default()
     };
     let began = Instant::now();
-    let same = compare(&pairing(0)?, &base, stop, progress)?;
+    let same = compare(&pairing(0), &base, stop, progress)?;
     let seconds = began.elapsed().as_secs_f64();
     let row = &same.rows[0];
     let floor_ns = noise_floor(&row.differences, 0.90).map_or(f64::NAN, |floor| floor.ns);
@@ -89,7 +89,7 @@ pub fn run(options: &CalibrateOptions, stop: &Stop, progress: &dyn Progress) -> 
             break;
         }
         progress.step(&format!("{extra} steps of extra work"));
-        let pairing = pairing(*extra)?;
+        let pairing = pairing(*extra);
         // What it costs, by a measurement of its own that nothing cuts short.
         let known =
             compare(&pairing, &CompareOptions { seconds: SEARCH, reloads: 32, ..base.clone() }, stop, progress)?;
