@@ -92,7 +92,13 @@ impl Machine {
         for argument in &self.append {
             add(&["--append", argument]);
         }
-        let qemu: Vec<String> = self.nics.iter().flat_map(Nic::arguments).collect();
+        let mut qemu = Vec::new();
+        if self.acceleration == Acceleration::Emulated {
+            // In one thread, all processors by turns. With a thread each they may run kernel text that is being rewritten,
+            // which crashed a 6.12 within minutes while XDP programs came and went (bpf_dispatcher_xdp_func).
+            qemu.extend(["-accel".to_owned(), "tcg,thread=single".to_owned()]);
+        }
+        qemu.extend(self.nics.iter().flat_map(Nic::arguments));
         if !qemu.is_empty() {
             add(&[&format!("--qemu-opts={}", qemu.join(" "))]);
         }
