@@ -11,4 +11,5 @@ mod nics;
 mod profile;
 mod program;
 mod shipped;
+mod vm;
 mod xsk;
