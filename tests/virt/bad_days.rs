@@ -148,6 +148,10 @@ fn a_full_disk_under_the_journal_is_said_before_anything_is_made() {
 fn an_interrupt_settles_reports_and_takes_down() {
     let bench = Bench::new();
     let file = bench.file("t.toml", &small("interrupted"));
+    // It sends after at most as long as a whole run takes.
+    let start = Instant::now();
+    bench.ends_with(0, &["run", &file]);
+    let whole = start.elapsed();
     let mut child = bench
         .xdplab(&["run", &file, "--frames", "2000000000", "--format", "json"])
         .stdout(Stdio::piped())
@@ -161,7 +165,7 @@ fn an_interrupt_settles_reports_and_takes_down() {
         assert!(Instant::now() < deadline);
         thread::yield_now();
     }
-    let sending = Instant::now() + Duration::from_secs(2);
+    let sending = Instant::now() + whole + Duration::from_secs(1);
     while Instant::now() < sending {
         thread::yield_now();
     }

@@ -6,6 +6,7 @@ mod bad_days;
 mod bringup;
 mod command;
 mod fingerprint;
+mod kernel;
 mod ledger;
 mod nics;
 mod profile;

@@ -5,7 +5,10 @@ use xdplab::{
     record::Verdict,
     report::text,
     run::{RunOptions, scenario},
+    xdp::XdpMode::{Generic, Native},
 };
+
+use crate::kernel;
 
 /// Frames of each scenario: a multiple of 98, the number of leaves of the largest star.
 const FRAMES: u64 = 9_800;
@@ -58,6 +61,20 @@ fn i40e_mlx4_veth(lab: &mut Lab) {
 
 #[xdplab::test(topology = "topologies/cpumap-veth.toml")]
 fn cpumap_veth(lab: &mut Lab) {
+    // Before 6.15 a cpumap's program saw no frame of a batch behind the first that it dropped, in generic mode.
+    if kernel::version() < (6, 15) {
+        let options = RunOptions { frames: Some(FRAMES), ..RunOptions::default() };
+        let (stack, program) = ("cpumap to the stack", "cpumap, dropped by its program");
+        for (name, mode) in [(stack, Generic), (stack, Native), (program, Native)] {
+            let record = scenario(lab, name, mode, &options).unwrap_or_else(|error| panic!("{error:?}"));
+            assert_eq!(record.verdict, Verdict::Pass, "{name} ({mode}): {record:#?}");
+        }
+        let record = scenario(lab, program, Generic, &options).unwrap_or_else(|error| panic!("{error:?}"));
+        assert!(record.ledger.is_balanced() && record.ledger.dropped.iter().all(|drop| drop.by_verdict), "{record:#?}");
+        let whole = record.ledger.dropped.iter().map(|drop| drop.frames).sum::<u64>() == FRAMES;
+        assert!(whole || record.notes.iter().any(|note| note.contains("before 6.15")), "{record:#?}");
+        return;
+    }
     insta::assert_snapshot!(all(lab));
 }
 
