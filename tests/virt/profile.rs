@@ -139,7 +139,7 @@ fn records_survive_the_end_of_the_ring_and_are_counted_where_they_find_no_room()
     if !xdplab::testing::has("root") {
         return;
     }
-    let (frequency, samples) = spin(4_000, 32 << 10, Duration::from_millis(500));
+    let (frequency, samples) = spin(4_000, 32 << 10, Duration::from_secs(1));
     let taken = |samples: &Samples| samples.stacks.values().sum::<u64>();
     let expected = |samples: &Samples| {
         let (first, last) = samples.span.expect("samples");

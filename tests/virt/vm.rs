@@ -94,7 +94,7 @@ fn a_machine_dies_with_its_command_and_leaves_nothing() {
         let until = |what: &str, condition: &dyn Fn() -> bool| {
             let start = Instant::now();
             while !condition() {
-                assert!(start.elapsed() < Duration::from_secs(60), "{signal}: {what}");
+                assert!(start.elapsed() < Duration::from_mins(1), "{signal}: {what}");
                 thread::sleep(Duration::from_millis(20));
             }
         };
