@@ -76,16 +76,7 @@ impl Netns {
             let path = path.clone();
             move |source| HostError::File { operation, path, source }
         };
-        let create = || OpenOptions::new().write(true).create_new(true).open(&path);
-        create()
-            .or_else(|error| {
-                // A lab with a run directory of its own may have tidied the empty folder away meanwhile.
-                if error.kind() == io::ErrorKind::NotFound && Self::prepare_names().is_ok() {
-                    return create();
-                }
-                Err(error)
-            })
-            .map_err(failed("make the namespace's name"))?;
+        OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed("make the namespace's name"))?;
         let source = format!("/proc/thread-self/fd/{}", self.file.as_raw_fd());
         mount(Some(source.as_str()), &path, None::<&str>, MsFlags::MS_BIND, None::<&str>).map_err(|errno| {
             let _ = fs::remove_file(&path);
