@@ -315,7 +315,7 @@ impl Rig {
         let spec = frame_spec(self.lab.topology(), &scenario.traffic, &[], self.lab.instance().number)?;
         let key = SourceKey { from: scenario.traffic.from, template: spec.frame(0, 0, 0)?, flows: 1, marker: true };
         self.lab.start_source(&key)?;
-        live::send(&mut self.lab, &key, Amount::Frames(frames), 64, None, &self.stop, &|_| ())
+        live::send(&mut self.lab, &key, Amount::Frames(frames), 64, None, None, &self.stop, &|_| ())
     }
 
     /// Samples the sender's CPU for a second while a path's bare programs are at work.
