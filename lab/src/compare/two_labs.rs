@@ -103,14 +103,13 @@ impl TwoLabs {
         row.b.put(&self.b)?;
         let began = Instant::now();
         let (a, b) = (row.a.window(&self.a)?, row.b.window(&self.b)?);
-        let frames = match row.frames {
-            Some(frames) => frames,
-            None => {
-                let name = &row.a.scenario.name;
-                let of_a = reload::frames_of_a_window(&mut self.a, name, row.a.clock, &a, stop)?;
-                let of_b = reload::frames_of_a_window(&mut self.b, name, row.b.clock, &b, stop)?;
-                *row.frames.insert(of_a.min(of_b))
-            }
+        let frames = if let Some(frames) = row.frames {
+            frames
+        } else {
+            let name = &row.a.scenario.name;
+            let of_a = reload::frames_of_a_window(&mut self.a, name, row.a.clock, &a, stop)?;
+            let of_b = reload::frames_of_a_window(&mut self.b, name, row.b.clock, &b, stop)?;
+            *row.frames.insert(of_a.min(of_b))
         };
         let (a, b) = (a.with(frames, row.a.clock), b.with(frames, row.b.clock));
         let mut one = |side: Side| -> Result<Option<f64>, LabError> {
