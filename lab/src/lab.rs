@@ -98,7 +98,9 @@ impl Lab {
         let (network, bpffs) = match built {
             Ok(built) => built,
             Err(error) => {
-                // Its namespaces went with their descriptors; NICs fell out of them, and are put back as they were.
+                // Its namespaces go with their descriptors, the sockets of this thread's runtime among them; NICs fall out
+                // of them, and are put back as they were.
+                drop(thread);
                 return Err(match journal.undo() {
                     Ok(_) => error,
                     Err(left) => LabError::HalfUp { source: Box::new(error), left: left.to_string() },

@@ -51,7 +51,6 @@ use crate::{
     record::Fingerprint,
     record::compare::{COMPARE_SCHEMA, CompareReport, CompareRow, CompareVerdict},
     run::{Progress, RunOptions, facts},
-    topology::Topology,
     traffic::Stop,
     xdp::XdpMode,
 };
@@ -203,7 +202,7 @@ pub fn run(
     let mut first = None;
     progress.step("bring up");
     let compared: Vec<(String, XdpMode)> = rows.iter().map(|row| (row.a.name.clone(), row.mode)).collect();
-    let (mut rig, fingerprint) = Rig::new(pairing, rows.clone(), &options.cabling)?;
+    let (mut rig, ports) = Rig::new(pairing, rows.clone(), &options.cabling)?;
     let floor_ns = if options.floor {
         progress.step("noise floor");
         let reloads = rig.floor(pairing, &rows[0], &mut dice, stop)?;
@@ -272,7 +271,7 @@ pub fn run(
     Ok(CompareReport {
         schema: COMPARE_SCHEMA.to_owned(),
         started: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        fingerprint,
+        fingerprint: fingerprint(pairing, &compared, ports),
         a: pairing.a_name.clone(),
         b: pairing.b_name.clone(),
         differs: Vec::new(),
@@ -302,6 +301,23 @@ fn remarks(reloads: usize, options: &CompareOptions) -> Vec<String> {
     notes
 }
 
+/// What must be equal for two comparisons to be comparable. Read at the end: it takes longer than bringing a lab up.
+fn fingerprint(pairing: &Pairing, rows: &[(String, XdpMode)], [a, b]: [Fingerprint; 2]) -> Fingerprint {
+    let options = RunOptions { only: rows.iter().map(|(name, _)| name.clone()).collect(), ..RunOptions::default() };
+    let mut all = facts::fingerprint(&pairing.a, &options);
+    all.0.extend(a.0);
+    let mut of_b = facts::of_scenarios(&pairing.b, &options);
+    of_b.0.retain(|name, _| name.starts_with("map "));
+    of_b.0.extend(b.0);
+    // What both have alike stands once.
+    for (name, value) in of_b.0 {
+        if all.0.get(&name) != Some(&value) {
+            all.0.insert(format!("{name} (b)"), value);
+        }
+    }
+    all
+}
+
 /// The looks up to so many reloads.
 fn plan(reloads: usize, rows: usize) -> Result<Plan, PlanError> {
     let mut looks: Vec<usize> = LOOKS.into_iter().filter(|look| *look < reloads).collect();
@@ -318,40 +334,27 @@ enum Rig {
 }
 
 impl Rig {
-    /// Brings up what it takes, and reads its part of the fingerprint before anything is attached.
-    fn new(pairing: &Pairing, rows: Vec<PairedRow>, cabling: &Cabling) -> Result<(Self, Fingerprint), CompareError> {
+    /// Brings up what it takes. Returns it with the ports' part of the fingerprint, of either side's lab: it is read before
+    /// anything is attached.
+    fn new(
+        pairing: &Pairing,
+        rows: Vec<PairedRow>,
+        cabling: &Cabling,
+    ) -> Result<(Self, [Fingerprint; 2]), CompareError> {
         let only = rows.len() == 1;
-        let of_run = |topology: &Topology| {
-            let options =
-                RunOptions { only: rows.iter().map(|row| row.a.name.clone()).collect(), ..RunOptions::default() };
-            facts::fingerprint(topology, &options)
-        };
-        let mut all = of_run(&pairing.a);
-        let mut of_b = of_run(&pairing.b);
-        let rig = if pairing.differs_in.is_empty() {
+        if pairing.differs_in.is_empty() {
             let mut lab = Lab::on(&pairing.a, cabling)?;
-            all.0.extend(facts::of_ports(&lab)?.0);
-            of_b.0.retain(|name, _| name.starts_with("map "));
+            let ports = facts::of_ports(&lab)?;
             lab.watch(EventSet::Errors)?;
             let rows = rows.into_iter().map(|row| RowUnderTest::new(&lab, pairing, row, only));
             let rows = rows.collect::<Result<_, _>>()?;
-            Self::One(Box::new(lab), rows)
-        } else {
-            let labs = TwoLabs::new(&pairing.a, &pairing.b)?;
-            let [a, b] = labs.both();
-            all.0.extend(facts::of_ports(a)?.0);
-            of_b.0.retain(|name, _| name.starts_with("map "));
-            of_b.0.extend(facts::of_ports(b)?.0);
-            let rows = rows.into_iter().map(|row| labs.row(pairing, row, only)).collect::<Result<_, _>>()?;
-            Self::Two(Box::new(labs), rows)
-        };
-        // What both have alike stands once.
-        for (name, value) in of_b.0 {
-            if all.0.get(&name) != Some(&value) {
-                all.0.insert(format!("{name} (b)"), value);
-            }
+            return Ok((Self::One(Box::new(lab), rows), [ports, Fingerprint::default()]));
         }
-        Ok((rig, all))
+        let labs = TwoLabs::new(&pairing.a, &pairing.b)?;
+        let [a, b] = labs.both();
+        let ports = [facts::of_ports(a)?, facts::of_ports(b)?];
+        let rows = rows.into_iter().map(|row| labs.row(pairing, row, only)).collect::<Result<_, _>>()?;
+        Ok((Self::Two(Box::new(labs), rows), ports))
     }
 
     fn measure(

@@ -12,7 +12,14 @@ use crate::{
 
 /// The fingerprint of a run of a topology.
 pub(crate) fn fingerprint(topology: &Topology, options: &RunOptions) -> Fingerprint {
-    let mut fingerprint = fingerprint::of_host();
+    let mut all = fingerprint::of_host();
+    all.0.extend(of_scenarios(topology, options).0);
+    all
+}
+
+/// The scenarios' part.
+pub(crate) fn of_scenarios(topology: &Topology, options: &RunOptions) -> Fingerprint {
+    let mut fingerprint = Fingerprint::default();
     let wanted = |scenario: &&Scenario| options.only.is_empty() || options.only.contains(&scenario.name);
     for scenario in topology.scenarios.iter().filter(wanted) {
         fingerprint.0.extend(of_scenario(topology, scenario, options).0);

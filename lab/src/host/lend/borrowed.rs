@@ -10,8 +10,8 @@ use crate::{
         HostError,
         ethtool::{Ethtool, Tuning},
         netlink::{LinkInfo, Netlink},
-        nics::Nic,
-        thread::Inside,
+        nics::{self, Nic},
+        thread::{Inside, LabThread},
     },
     topology::Mac,
 };
@@ -53,6 +53,16 @@ pub struct Borrowed {
 }
 
 impl Borrowed {
+    /// What the NIC at a PCI address is like now; `None` where there is none in the caller's namespace.
+    ///
+    /// # Errors
+    /// Where netlink or ethtool can't be used.
+    pub fn of(pci: &str) -> Result<Option<Self>, HostError> {
+        let inventory = nics::inventory()?;
+        let Some(nic) = inventory.nics.iter().find(|nic| nic.pci.as_deref() == Some(pci)) else { return Ok(None) };
+        LabThread::start("nic")?.run(|inside| Self::read(inside, nic, ""))
+    }
+
     /// Reads what a NIC in the home namespace is like.
     ///
     /// # Errors

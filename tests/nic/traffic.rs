@@ -1,0 +1,62 @@
+//! Frames across cables of NICs: the scenarios of the virtual tier, where drivers and interrupts are real.
+
+use xdplab::{
+    Lab,
+    lab::{LabError, NicChoice},
+    record::Verdict,
+    run::{RunOptions, Silent, run},
+    traffic::Stop,
+    xdp::XdpMode,
+};
+
+use super::{HOST, assert_as_before, cable, on_nics, parsed, state, text};
+
+fn every_frame_is_accounted_for(driver: &str, modes: &str, engine: &str) {
+    let Some(nics) = cable(driver) else { return };
+    let before = nics.each_ref().map(state);
+    let topology = parsed(&text("traffic", driver, modes, engine));
+    let options = RunOptions { nics: NicChoice::Physical, host: HOST.clone(), ..RunOptions::default() };
+    let report = run(&topology, &options, &Stop::default(), &Silent).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(report.links[0].made_of, driver);
+    assert_eq!(report.links[0].nics.as_ref().map(Vec::len), Some(2));
+    for scenario in &report.scenarios {
+        assert_eq!(scenario.verdict, Verdict::Pass, "{scenario:#?}");
+        assert_eq!((scenario.ledger.offered, scenario.ledger.unaccounted), (2000, 0), "{scenario:#?}");
+        assert_eq!(scenario.ledger.delivered.get("sink:in0"), Some(&2000), "{scenario:#?}");
+    }
+    assert_as_before(&before, &nics);
+}
+
+#[test]
+fn virtio_net_redirects_native_and_generic() {
+    every_frame_is_accounted_for("virtio_net", "\"native\", \"generic\"", "live");
+}
+
+#[test]
+fn virtio_net_takes_what_a_peers_stack_would_send() {
+    every_frame_is_accounted_for("virtio_net", "\"native\"", "packet");
+}
+
+#[test]
+fn vmxnet3_redirects_native_and_generic() {
+    every_frame_is_accounted_for("vmxnet3", "\"native\", \"generic\"", "live");
+}
+
+#[test]
+fn e1000e_redirects_generic() {
+    every_frame_is_accounted_for("e1000e", "\"generic\"", "packet");
+}
+
+#[test]
+fn e1000e_refuses_native_in_its_own_words() {
+    let Some(nics) = cable("e1000e") else { return };
+    let before = nics.each_ref().map(state);
+    let topology = parsed(&text("refused", "e1000e", "\"native\"", "packet"));
+    let mut lab = Lab::on(&topology, &on_nics(&topology, &HOST)).unwrap();
+    let error = lab.install(Some(&topology.scenarios[0]), XdpMode::Native, true).unwrap_err();
+    let LabError::Attach { port, mode, source, .. } = &error else { panic!("{error:?}") };
+    assert_eq!((port.as_str(), *mode), ("dut:rx0", XdpMode::Native));
+    assert!(!source.to_string().is_empty(), "{error:?}");
+    drop(lab);
+    assert_as_before(&before, &nics);
+}
