@@ -11,4 +11,5 @@ mod nics;
 mod profile;
 mod program;
 mod shipped;
+mod skip_unable;
 mod xsk;

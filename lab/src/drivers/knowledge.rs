@@ -184,12 +184,8 @@ mod tests {
 
     #[test]
     fn a_broadcast_skips_what_says_so_and_without_a_probe_what_has_no_function() {
-        let told = |name, probe| Knowledge {
-            driver: known(name),
-            probe,
-            kernel: Some(Kernel(6, 1)),
-            ..Knowledge::default()
-        };
+        let told =
+            |name, probe| Knowledge { driver: known(name), probe, kernel: Some(Kernel(6, 1)), ..Knowledge::default() };
         let (able, unable) = (Some(XdpFeatures(XdpFeatures::NDO_XMIT)), Some(XdpFeatures(XdpFeatures::BASIC)));
         assert_eq!(told("mlx4_en", able).is_skipped(), None);
         assert_eq!(told("i40e", unable).is_skipped(), Some(From::Probe));

@@ -119,3 +119,112 @@ pub fn without(topology: &Topology, scenario: &Scenario, unable: &BTreeSet<PortI
     }
     (expect, left_out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{parse, preflight};
+
+    /// dut:out0 leads on through `far` to a:in0, dut:out1 to b:in0, and dut:out2 to c:in0, which drops.
+    fn topology(skip_unable: &str) -> Topology {
+        let text = format!(
+            r#"
+name = "t"
+[nodes.gen]
+[nodes.dut]
+[nodes.far]
+[nodes.a]
+[nodes.b]
+[nodes.c]
+[[links]]
+kind = "veth"
+ends = ["gen:tx0", "dut:rx0"]
+[[links]]
+kind = "veth"
+ends = ["dut:out0", "far:in0"]
+[[links]]
+kind = "veth"
+ends = ["far:out0", "a:in0"]
+[[links]]
+kind = "veth"
+ends = ["dut:out1", "b:in0"]
+[[links]]
+kind = "veth"
+ends = ["dut:out2", "c:in0"]
+[programs.broadcast]
+builtin = "broadcast"
+attach = ["dut:rx0"]
+maps.tx_ports = ["dut:out0", "dut:out1", "dut:out2"]
+[programs.on]
+builtin = "redirect_map"
+attach = ["far:in0"]
+maps.tx_ports = ["far:out0"]
+[programs.sink]
+builtin = "sink"
+attach = ["a:in0"]
+[programs.drop]
+builtin = "drop"
+attach = ["c:in0"]
+[[scenarios]]
+name = "s"
+traffic = {{ from = "gen:tx0", frames = 100 }}
+expect = {{ deliver = ["a:in0", "b:in0"], drop = ["c:in0"], clones = 200, skip-unable = {skip_unable} }}
+"#
+        );
+        parse("t.toml".as_ref(), &text).unwrap_or_else(|wrong| panic!("{wrong}"))
+    }
+
+    /// What is expected where these targets are skipped: `deliver`, `drop`, `clones`, and what was left out.
+    fn skipping(targets: &[&str]) -> (Vec<String>, Vec<String>, Option<u64>, Vec<(String, bool, String)>) {
+        let topology = topology("true");
+        let unable = targets.iter().map(|name| topology.find_port(name).unwrap()).collect();
+        let (expect, left_out) = without(&topology, &topology.scenarios[0], &unable);
+        let name = |port: &PortId| topology.port_name(*port);
+        (
+            expect.deliver.iter().map(name).collect(),
+            expect.drop.iter().map(name).collect(),
+            expect.clones,
+            left_out.iter().map(|out| (name(&out.port), out.drop, name(&out.target))).collect(),
+        )
+    }
+
+    fn owned<const N: usize>(names: [&str; N]) -> Vec<String> {
+        names.map(str::to_owned).to_vec()
+    }
+
+    #[test]
+    fn nothing_is_left_out_where_all_targets_take_frames() {
+        assert_eq!(skipping(&[]), (owned(["a:in0", "b:in0"]), owned(["c:in0"]), Some(200), Vec::new()));
+    }
+
+    #[test]
+    fn what_lies_behind_a_skipped_target_is_left_out_however_far() {
+        let (deliver, drop, clones, left_out) = skipping(&["dut:out0"]);
+        assert_eq!((deliver, drop, clones), (owned(["b:in0"]), owned(["c:in0"]), Some(100)));
+        assert_eq!(left_out, [("a:in0".to_owned(), false, "dut:out0".to_owned())]);
+    }
+
+    #[test]
+    fn each_port_that_is_left_out_names_its_own_target() {
+        let (deliver, drop, clones, left_out) = skipping(&["dut:out0", "dut:out2"]);
+        // One target is left: it gets the frame itself, and nothing is cloned.
+        assert_eq!((deliver, drop, clones), (owned(["b:in0"]), Vec::new(), Some(0)));
+        let of = |port: &str, drop, target: &str| (port.to_owned(), drop, target.to_owned());
+        assert_eq!(left_out, [of("a:in0", false, "dut:out0"), of("c:in0", true, "dut:out2")]);
+    }
+
+    #[test]
+    fn all_targets_skipped_leave_nothing_to_expect() {
+        let (deliver, drop, clones, left_out) = skipping(&["dut:out0", "dut:out1", "dut:out2"]);
+        assert_eq!((deliver, drop, clones, left_out.len()), (Vec::new(), Vec::new(), Some(0), 3));
+    }
+
+    #[test]
+    fn check_warns_of_a_target_without_a_program_behind_it_unless_the_file_says_that_it_may_be_skipped() {
+        let warned = |skip_unable| {
+            let warnings = preflight::warnings(&topology(skip_unable));
+            warnings.iter().any(|warning| warning.kind == preflight::WarningKind::PeerTakesNoFrames)
+        };
+        assert_eq!((warned("false"), warned("true")), (true, false));
+    }
+}

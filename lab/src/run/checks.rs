@@ -92,9 +92,9 @@ pub fn correctness(case: &Correctness<'_>) -> Vec<Check> {
         let (word, measured) = if out.drop { ("drop", dropped(&out.port)) } else { ("deliver", delivered(&out.port)) };
         checks.push(exactly(format!("{word} {at} (left out: {target} takes no XDP frames)"), 0, measured));
     }
-    for (at, n) in ledger.delivered.iter().filter(|(at, n)| {
-        **n > 0 && !expected_at(&expect.deliver, at) && !left_out.contains(at)
-    }) {
+    for (at, n) in
+        ledger.delivered.iter().filter(|(at, n)| **n > 0 && !expected_at(&expect.deliver, at) && !left_out.contains(at))
+    {
         checks.push(exactly(format!("deliver {at} (not expected)"), 0, *n));
     }
     let unexpected = |at: &String| !expected_at(&expect.drop, at) && !left_out.contains(at);

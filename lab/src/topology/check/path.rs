@@ -262,7 +262,8 @@ impl Checker<'_> {
         let broadcasts = self.draft.broadcasts(scenario, walk);
         let (message, label, help) = match broadcasts.as_slice() {
             [] => (
-                "no frame of this scenario meets a broadcast, and the kernel skips no target but a broadcast's".to_owned(),
+                "no frame of this scenario meets a broadcast, and the kernel skips no target but a broadcast's"
+                    .to_owned(),
                 "nothing to skip",
                 "leave `skip-unable` out, or redirect with builtin = \"broadcast\"",
             ),
@@ -274,8 +275,7 @@ impl Checker<'_> {
             ),
             [_] => return,
             some => {
-                let ports: Vec<_> =
-                    some.iter().map(|(port, _)| format!("`{}`", self.draft.port_name(*port))).collect();
+                let ports: Vec<_> = some.iter().map(|(port, _)| format!("`{}`", self.draft.port_name(*port))).collect();
                 (
                     format!(
                         "frames of this scenario meet broadcasts at {}, and where a target is skipped nobody knows whose \
