@@ -174,8 +174,10 @@ expect = {{ deliver = ["a:in0", "b:in0"], drop = ["c:in0"], clones = 200, skip-u
         parse("t.toml".as_ref(), &text).unwrap_or_else(|wrong| panic!("{wrong}"))
     }
 
+    type Skipping = (Vec<String>, Vec<String>, Option<u64>, Vec<(String, bool, String)>);
+
     /// What is expected where these targets are skipped: `deliver`, `drop`, `clones`, and what was left out.
-    fn skipping(targets: &[&str]) -> (Vec<String>, Vec<String>, Option<u64>, Vec<(String, bool, String)>) {
+    fn skipping(targets: &[&str]) -> Skipping {
         let topology = topology("true");
         let unable = targets.iter().map(|name| topology.find_port(name).unwrap()).collect();
         let (expect, left_out) = without(&topology, &topology.scenarios[0], &unable);

@@ -251,18 +251,16 @@ impl<'t> Preflight<'t> {
     /// Whether the file says that a broadcast's targets may be skipped: in that scenario, or in all that run the program
     /// itself in native mode.
     fn is_told_of(&self, id: ProgramId, body: &ProgramBody, scenario: Option<&Scenario>) -> bool {
-        let told = match scenario {
-            Some(scenario) => scenario.expect.skip_unable,
-            None => {
-                let runs = |scenario: &&Scenario| {
-                    scenario.modes.contains(&XdpMode::Native)
-                        && self.topology.walk(scenario).programs.contains(&id)
-                        && !scenario.programs.iter().any(|(replaced, _)| *replaced == id)
-                };
-                let mut runs = self.topology.scenarios.iter().filter(runs).peekable();
-                runs.peek().is_some() && runs.all(|scenario| scenario.expect.skip_unable)
-            }
+        let runs = |scenario: &&Scenario| {
+            scenario.modes.contains(&XdpMode::Native)
+                && self.topology.walk(scenario).programs.contains(&id)
+                && !scenario.programs.iter().any(|(replaced, _)| *replaced == id)
         };
+        let scenarios: Vec<&Scenario> = match scenario {
+            Some(scenario) => vec![scenario],
+            None => self.topology.scenarios.iter().filter(runs).collect(),
+        };
+        let told = !scenarios.is_empty() && scenarios.iter().all(|scenario| scenario.expect.skip_unable);
         told && body.builtin() == Some(Builtin::Broadcast)
     }
 
