@@ -26,6 +26,7 @@ pub use receiver::Receiver;
 pub use spare::Spare;
 
 use crate::{
+    drivers::Knowledge,
     host::{
         bpffs::BpfFs,
         journal::{Journal, Kind},
@@ -459,6 +460,15 @@ impl Lab {
     pub fn port_states(&self) -> Result<Vec<LinkInfo>, LabError> {
         let (topology, network) = (&self.topology, &self.network);
         self.thread.run(|inside| reading::port_states(inside, topology, network))
+    }
+
+    /// What is known of a port's device as it is now: some drivers take XDP frames only while programs are attached.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub fn knowledge(&self, port: PortId) -> Result<Knowledge, LabError> {
+        let (topology, network) = (&self.topology, &self.network);
+        self.thread.run(|inside| reading::knowledge(inside, topology, network, port))
     }
 
     /// The lab's thread and the source in use, borrowed apart from each other.

@@ -1,5 +1,6 @@
 //! Running a topology: every scenario in every mode, its correctness first, then its price, then the verdict.
 
+pub mod able;
 mod budgets;
 pub mod checks;
 pub(crate) mod correctness;

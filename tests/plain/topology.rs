@@ -60,6 +60,7 @@ cases! {
     targets_and_clones_are_checked: "targets",
     numbers_that_mean_nothing_are_refused: "numbers",
     an_expectation_that_can_not_hold_is_refused: "expectations",
+    targets_are_skipped_by_a_native_broadcast_alone: "skip-unable",
     a_mode_is_checked_against_programs_and_queues: "modes",
     broken_syntax_hides_no_error_elsewhere: "syntax",
     one_mistake_is_one_error: "follow-ons",

@@ -12,5 +12,6 @@ mod nics;
 mod profile;
 mod program;
 mod shipped;
+mod skip_unable;
 mod vm;
 mod xsk;

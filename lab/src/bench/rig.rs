@@ -189,7 +189,7 @@ impl Rig {
                 frame_bytes: path.frame_bytes,
                 amount: Amount::Frames(frames),
             },
-            expect: Expect { deliver: Vec::new(), drop: Vec::new(), lost: 0, clones: None },
+            expect: Expect { deliver: Vec::new(), drop: Vec::new(), lost: 0, clones: None, skip_unable: false },
             perf: None,
         }
     }

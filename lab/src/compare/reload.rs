@@ -12,10 +12,10 @@ use crate::{
     measure::stats::blocks::{self, Block, Order, Side},
     program::Padding,
     run::{
-        RunOptions,
+        RunOptions, able,
         pricing::{Clock, Window, clock},
     },
-    topology::{Builtin, ProgramBody, ProgramId, Scenario},
+    topology::{Builtin, ProgramBody, ProgramId, Scenario, Topology},
     traffic::{Stop, cpu},
 };
 
@@ -77,7 +77,7 @@ impl RowUnderTest {
     /// `only`: whether no other row is measured in this lab.
     pub(super) fn new(lab: &Lab, pairing: &Pairing, row: PairedRow, only: bool) -> Result<Self, CompareError> {
         let ids = || (0..pairing.a.programs.len()).map(ProgramId);
-        let bodies = |topology: &crate::topology::Topology, scenario: &Scenario| -> Vec<ProgramBody> {
+        let bodies = |topology: &Topology, scenario: &Scenario| -> Vec<ProgramBody> {
             ids().map(|id| topology.body_in(scenario, id).clone()).collect()
         };
         let (a, b) = (bodies(&pairing.a, &row.a), bodies(&pairing.b, &row.b));
@@ -97,13 +97,7 @@ impl RowUnderTest {
         let (a, b) = (of(&a), of(&b));
         // For both sides, and for what is installed.
         let spare = lab.spare_ports(3 * a.len().max(1) as u32)?;
-        let mut clock = clock(&pairing.a, &scenario);
-        // A sink that is itself compared can't be the clock.
-        if let Clock::Sink(port) = clock
-            && a.iter().any(|want| pairing.a.programs[want.program.0].attach.contains(&port))
-        {
-            clock = Clock::Source;
-        }
+        let clock = clock_of(&pairing.a, &scenario, &a);
         Ok(Self { row, scenario, a, b, spare, clock, frames: None, same: false, held: None, anchors: Vec::new(), only })
     }
 
@@ -115,6 +109,15 @@ impl RowUnderTest {
     pub(super) fn same(&mut self, same: bool) {
         self.same = same;
         self.held = None;
+    }
+
+    /// Has the row expect what the devices can give, now that programs are attached, and be timed accordingly.
+    fn reckon(&mut self, lab: &Lab) -> Result<(), LabError> {
+        if self.scenario.expect.skip_unable {
+            self.scenario = able::as_it_is(lab, &self.scenario, self.row.mode)?;
+            self.clock = clock_of(lab.topology(), &self.scenario, &self.a);
+        }
+        Ok(())
     }
 
     /// Loads both sides, in random order, with padding of random size before each program.
@@ -157,6 +160,16 @@ impl RowUnderTest {
     }
 }
 
+/// What times a row's windows: a sink that is itself compared can't.
+fn clock_of(topology: &Topology, scenario: &Scenario, compared: &[Wanted]) -> Clock {
+    match clock(topology, scenario) {
+        Clock::Sink(port) if compared.iter().any(|want| topology.programs[want.program.0].attach.contains(&port)) => {
+            Clock::Source
+        }
+        clock => clock,
+    }
+}
+
 /// One reload: `None` where a stop was asked for.
 pub(super) fn measure(
     lab: &mut Lab,
@@ -166,6 +179,7 @@ pub(super) fn measure(
     stop: &Stop,
 ) -> Result<Option<Reloaded>, CompareError> {
     lab.install(Some(&row.scenario), row.row.mode, false)?;
+    row.reckon(lab)?;
     let topology = lab.topology().clone();
     let window = Window::new(lab, &topology, &row.scenario, &RunOptions::default())?;
     if row.only {

@@ -96,6 +96,16 @@ impl Knowledge {
         self.answer(XdpFeatures::NDO_XMIT, self.xmit_known())
     }
 
+    /// Whether a native broadcast skips the device, and who says so. The kernel asks for the feature since 6.3. Before, it
+    /// asked whether the driver has the function at all, and lost the frame where the function did not take it.
+    pub fn is_skipped(&self) -> Option<From> {
+        if let Some(probe) = self.probe {
+            return (!probe.has(XdpFeatures::NDO_XMIT)).then_some(From::Probe);
+        }
+        let never = self.driver?.xmit == Xmit::Never || self.since(|driver| driver.native) == Some(false);
+        never.then_some(From::Driver)
+    }
+
     /// Where the device is not as its driver is known to be.
     pub fn differences(&self) -> Vec<Difference> {
         let Some(probe) = self.probe else { return Vec::new() };
@@ -170,6 +180,23 @@ mod tests {
         assert_eq!((new.native(), new.frags()), (Answer::Yes(From::Driver), Answer::No(From::Driver)));
         assert_eq!(new.differences(), []);
         assert_eq!(Knowledge::default().native(), Answer::Unknown);
+    }
+
+    #[test]
+    fn a_broadcast_skips_what_says_so_and_without_a_probe_what_has_no_function() {
+        let told =
+            |name, probe| Knowledge { driver: known(name), probe, kernel: Some(Kernel(6, 1)), ..Knowledge::default() };
+        let (able, unable) = (Some(XdpFeatures(XdpFeatures::NDO_XMIT)), Some(XdpFeatures(XdpFeatures::BASIC)));
+        assert_eq!(told("mlx4_en", able).is_skipped(), None);
+        assert_eq!(told("i40e", unable).is_skipped(), Some(From::Probe));
+        assert_eq!(told("no such", unable).is_skipped(), Some(From::Probe));
+        assert_eq!(told("mlx4_en", None).is_skipped(), Some(From::Driver));
+        // No native XDP in 6.1 yet.
+        assert_eq!(told("vmxnet3", None).is_skipped(), Some(From::Driver));
+        // The function is there, and loses the frame.
+        assert_eq!(told("i40e", None).is_skipped(), None);
+        assert_eq!(told("veth", None).is_skipped(), None);
+        assert_eq!(told("no such", None).is_skipped(), None);
     }
 
     #[test]

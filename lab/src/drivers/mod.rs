@@ -20,6 +20,11 @@ pub use knowledge::{Answer, Difference, From, Knowledge};
 pub struct Kernel(pub u32, pub u32);
 
 impl Kernel {
+    /// That of the kernel that runs, where it tells.
+    pub fn running() -> Option<Self> {
+        std::fs::read_to_string("/proc/sys/kernel/osrelease").ok().and_then(|release| Self::of_release(&release))
+    }
+
     /// The version that a release such as `6.18.5-amd64` begins with.
     pub fn of_release(release: &str) -> Option<Self> {
         let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);

@@ -11,7 +11,14 @@ use super::{
     receiver::Receiver,
 };
 use crate::{
-    host::{HostError, ethtool::Ethtool, netlink::LinkInfo, thread::Inside, xsk::XskDrops},
+    drivers::{self, Kernel, Knowledge},
+    host::{
+        HostError,
+        ethtool::Ethtool,
+        netlink::{LinkInfo, xdp_features},
+        thread::Inside,
+        xsk::XskDrops,
+    },
     observe::reading::{PortReading, Reading, SocketReading},
     program::Watch,
     topology::{PortId, Topology},
@@ -90,6 +97,29 @@ pub(super) fn port_states(inside: &Inside, topology: &Topology, network: &Networ
         nodes[port.node.0].iter().find(|link| link.index == index).cloned().unwrap_or_default()
     };
     Ok(topology.ports.iter().enumerate().map(state).collect())
+}
+
+/// What is known of a port's device as it is now.
+pub(super) fn knowledge(
+    inside: &Inside,
+    topology: &Topology,
+    network: &Network,
+    port: PortId,
+) -> Result<Knowledge, LabError> {
+    let name = &topology.ports[port.0].name;
+    let place = network.at(topology, port);
+    let links = inside.block_on(place.netlink.links())?;
+    let index = ifindex(port);
+    let (driver, features) = inside.enter(&place.netns, || -> Result<_, HostError> {
+        // A device without ethtool may still tell its features.
+        Ok((Ethtool::open()?.driver(name).unwrap_or_default().driver, xdp_features()?))
+    })??;
+    Ok(Knowledge {
+        driver: drivers::known(&driver),
+        probe: features.and_then(|features| features.get(&index).map(|device| device.features)),
+        kernel: Kernel::running(),
+        has_program: links.iter().any(|link| link.index == index && link.native_program.is_some()),
+    })
 }
 
 /// The drivers' own counts, of ports with a native program.

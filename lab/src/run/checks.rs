@@ -6,6 +6,7 @@ use crate::{
     measure::interval::ratio,
     record::{Check, Cost, Ledger, Verdict},
     report::thousands,
+    run::able::LeftOut,
     topology::{Builtin, Expect, Perf, PortId, ProgramBody, ProgramSource, Topology},
 };
 
@@ -16,6 +17,8 @@ pub struct Correctness<'a> {
     pub topology: &'a Topology,
     /// What the scenario expects.
     pub expect: &'a Expect,
+    /// Where nothing is expected, though the file does.
+    pub left_out: &'a [LeftOut],
     /// Whether every target gets every frame, rather than the targets sharing them.
     pub each: bool,
     /// The settled account.
@@ -83,10 +86,19 @@ pub fn correctness(case: &Correctness<'_>) -> Vec<Check> {
         checks.push(reach(words.join(" and "), ends, offered));
     }
     let expected_at = |ports: &[PortId], at: &str| ports.iter().any(|p| name(p) == at);
-    for (at, n) in ledger.delivered.iter().filter(|(at, n)| **n > 0 && !expected_at(&expect.deliver, at)) {
+    let left_out: Vec<String> = case.left_out.iter().map(|out| name(&out.port)).collect();
+    for out in case.left_out {
+        let (at, target) = (name(&out.port), name(&out.target));
+        let (word, measured) = if out.drop { ("drop", dropped(&out.port)) } else { ("deliver", delivered(&out.port)) };
+        checks.push(exactly(format!("{word} {at} (left out: {target} takes no XDP frames)"), 0, measured));
+    }
+    for (at, n) in
+        ledger.delivered.iter().filter(|(at, n)| **n > 0 && !expected_at(&expect.deliver, at) && !left_out.contains(at))
+    {
         checks.push(exactly(format!("deliver {at} (not expected)"), 0, *n));
     }
-    for d in ledger.dropped.iter().filter(|d| d.by_verdict && !expected_at(&expect.drop, &d.at)) {
+    let unexpected = |at: &String| !expected_at(&expect.drop, at) && !left_out.contains(at);
+    for d in ledger.dropped.iter().filter(|d| d.by_verdict && unexpected(&d.at)) {
         checks.push(exactly(format!("drop {} (not expected: {})", d.at, d.reason), 0, d.frames));
     }
     checks.push(check(

@@ -2,7 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Case, Progress, RunOptions, amount_and_engine, checks};
+use super::{
+    Case, Progress, RunOptions,
+    able::{self, Able},
+    amount_and_engine, checks,
+};
 use crate::{
     lab::{Installed, Lab, LabError, SourceKey},
     observe::{
@@ -61,6 +65,8 @@ pub(crate) fn settle_scenario(
 ) -> Result<Outcome, LabError> {
     let topology = lab.topology().clone();
     lab.install(Some(scenario), mode, true)?;
+    let Able { expect, left_out, notes: targets } = able::of_scenario(lab, scenario, mode)?;
+    let scenario = &Scenario { expect, ..scenario.clone() };
     let before = lab.read()?;
     let offered = send(lab, scenario, options, stop, progress)?;
     let reasons = KernelReasons::get()?;
@@ -71,12 +77,14 @@ pub(crate) fn settle_scenario(
     let checks = checks::correctness(&checks::Correctness {
         topology: &topology,
         expect: &expect,
+        left_out: &left_out,
         each: checks::each_gets_all(&scenario.expect, bodies),
         ledger: &settled.ledger,
         clones: settled.clones,
     });
     let mut notes = helpers_in_another_mode(lab, mode);
     notes.extend(sockets(lab));
+    notes.extend(targets);
     if stop.is_asked() {
         notes.push("interrupted: what was sent until then is settled".to_owned());
     }

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Case, Progress, RunOptions, amount_and_engine, checks};
+use super::{Case, Progress, RunOptions, able, amount_and_engine, checks};
 use crate::{
     lab::{Lab, LabError, SourceKey},
     measure::{interval, laps},
@@ -64,6 +64,7 @@ pub(super) fn run(
     let topology = lab.topology().clone();
     let mut windows = vec![Vec::new(); cases.len()];
     let mut lost = vec![0; cases.len()];
+    let mut clocks = vec![None; cases.len()];
     for round in 0..ROUNDS {
         let mut order = wanted.to_vec();
         if round % 2 == 1 {
@@ -74,8 +75,10 @@ pub(super) fn run(
                 return Ok(());
             }
             progress.frames((round * order.len() + n) as u64, (ROUNDS * order.len()) as u64);
-            let scenario = &topology.scenarios[cases[case].scenario.0];
-            lab.install(Some(scenario), cases[case].mode, false)?;
+            let (scenario, mode) = (&topology.scenarios[cases[case].scenario.0], cases[case].mode);
+            lab.install(Some(scenario), mode, false)?;
+            let scenario = &able::as_it_is(lab, scenario, mode)?;
+            clocks[case] = Some(clock(&topology, scenario));
             let window = Window::new(lab, &topology, scenario, options)?;
             for n in 0..WARM_UP + WINDOWS {
                 let (ns, missing) = window.measure(lab, stop)?;
@@ -90,7 +93,7 @@ pub(super) fn run(
         let case = &mut cases[n];
         let scenario = &topology.scenarios[case.scenario.0];
         case.cost = interval::cost(std::mem::take(&mut windows[n]));
-        case.notes.push(match clock(&topology, scenario) {
+        case.notes.push(match clocks[n].unwrap_or_else(|| clock(&topology, scenario)) {
             Clock::Sink(port) => {
                 let body = topology.program_at(port).map(|(id, _)| topology.body_in(scenario, id));
                 let whose = if body.and_then(ProgramBody::builtin) == Some(Builtin::Xsk) { "receiver" } else { "sink" };

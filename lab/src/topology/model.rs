@@ -439,6 +439,8 @@ pub struct Expect {
     pub lost: u64,
     /// Clones that must be made, exactly; `None`: not checked.
     pub clones: Option<u64>,
+    /// Whether nothing is expected behind targets of the broadcast that the kernel skips in native mode.
+    pub skip_unable: bool,
 }
 
 /// Performance thresholds.

@@ -196,6 +196,9 @@ impl<'t> Preflight<'t> {
     /// A native redirect needs NAPI at the target's peer: a native program there, or GRO.
     fn redirect(&mut self, id: ProgramId, body: &ProgramBody, scenario: Option<&Scenario>, targets: &[(PortId, Span)]) {
         let program = &self.topology.programs[id.0];
+        if self.is_told_of(id, body, scenario) {
+            return;
+        }
         let modes = match (program.mode, scenario) {
             (Some(mode), _) => vec![mode],
             (None, Some(scenario)) => scenario.modes.clone(),
@@ -243,6 +246,22 @@ impl<'t> Preflight<'t> {
             .help(fix);
             self.warn(WarningKind::PeerTakesNoFrames, Some(target), diagnostic);
         }
+    }
+
+    /// Whether the file says that a broadcast's targets may be skipped: in that scenario, or in all that run the program
+    /// itself in native mode.
+    fn is_told_of(&self, id: ProgramId, body: &ProgramBody, scenario: Option<&Scenario>) -> bool {
+        let runs = |scenario: &&Scenario| {
+            scenario.modes.contains(&XdpMode::Native)
+                && self.topology.walk(scenario).programs.contains(&id)
+                && !scenario.programs.iter().any(|(replaced, _)| *replaced == id)
+        };
+        let scenarios: Vec<&Scenario> = match scenario {
+            Some(scenario) => vec![scenario],
+            None => self.topology.scenarios.iter().filter(runs).collect(),
+        };
+        let told = !scenarios.is_empty() && scenarios.iter().all(|scenario| scenario.expect.skip_unable);
+        told && body.builtin() == Some(Builtin::Broadcast)
     }
 
     fn batch(&mut self, batch: u32, spans: &ScenarioSpans, walk: &Walk) {

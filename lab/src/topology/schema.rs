@@ -389,6 +389,10 @@ table! {
         /// Clones that must be made in all, exactly; not checked unless given.
         #[schemars(range(min = 0))]
         clones: i64,
+        /// Whether, in native mode, nothing is expected behind a target of the broadcast that takes no XDP frames then
+        /// (no `ndo_xdp_xmit`), as the device says when the scenario runs: the kernel skips such a target. `clones` counts
+        /// all targets, and is lowered by the same share. `false` unless given.
+        skip_unable: bool,
     }
 }
 

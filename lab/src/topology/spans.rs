@@ -48,6 +48,8 @@ pub struct ScenarioSpans {
     pub drop: Vec<Span>,
     /// The number of clones.
     pub clones: Option<Span>,
+    /// `skip-unable`.
+    pub skip_unable: Option<Span>,
     /// The modes, in order.
     pub modes: Vec<Span>,
     /// The bodies that stand in for programs, in order.

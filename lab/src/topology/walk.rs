@@ -60,6 +60,11 @@ impl Topology {
 
     /// Follows a scenario's frames from their sender.
     pub fn walk(&self, scenario: &Scenario) -> Walk {
+        self.walk_past(scenario, &BTreeSet::new())
+    }
+
+    /// The same where broadcasts skip some of their targets.
+    pub fn walk_past(&self, scenario: &Scenario, skipped: &BTreeSet<PortId>) -> Walk {
         let mut walk = Walk::default();
         let mut going = vec![scenario.traffic.from];
         while let Some(out) = going.pop() {
@@ -75,7 +80,10 @@ impl Topology {
                 let body = self.body_in(scenario, id);
                 match body.acts_as() {
                     Some(Builtin::Tx) => going.push(arrival),
-                    Some(Builtin::RedirectMap | Builtin::Broadcast) => going.extend(body.ports()),
+                    Some(Builtin::RedirectMap) => going.extend(body.ports()),
+                    Some(Builtin::Broadcast) => {
+                        going.extend(body.ports().into_iter().filter(|port| !skipped.contains(port)));
+                    }
                     Some(_) => {}
                     None => {
                         walk.opaque = true;
@@ -86,6 +94,24 @@ impl Topology {
             }
         }
         walk
+    }
+
+    /// The ports at which frames on their way meet a broadcast, each with the targets that get a copy.
+    pub fn broadcasts(&self, scenario: &Scenario, walk: &Walk) -> Vec<(PortId, Vec<PortId>)> {
+        let at = |port: &PortId| {
+            let body = self.body_in(scenario, self.program_at(*port)?.0);
+            let gets = |target: &PortId| !body.options.exclude_ingress || target != port;
+            (body.builtin() == Some(Builtin::Broadcast))
+                .then(|| (*port, body.ports().into_iter().filter(gets).collect()))
+        };
+        walk.arrivals.iter().filter_map(at).collect()
+    }
+}
+
+impl Walk {
+    /// Whether frames come in or go out by a port.
+    pub fn meets(&self, port: PortId) -> bool {
+        self.arrivals.contains(&port) || self.departures.contains(&port)
     }
 }
 

@@ -1,11 +1,14 @@
 //! What can't hold for any run of a scenario: its frames' path against what it expects.
 
 use super::{Checker, traffic::ETHERNET};
-use crate::topology::{
-    diagnostic::{Diagnostic, Span},
-    model::{Amount, Builtin, PortId, ProgramSource, Scenario},
-    spans::ScenarioSpans,
-    walk::Walk,
+use crate::{
+    topology::{
+        diagnostic::{Diagnostic, Span},
+        model::{Amount, Builtin, PortId, ProgramSource, Scenario},
+        spans::ScenarioSpans,
+        walk::Walk,
+    },
+    xdp::XdpMode,
 };
 
 /// Where to point.
@@ -23,11 +26,7 @@ impl Checker<'_> {
         }
         let mut walk = self.draft.walk(scenario);
         // Where a link or a program was reported, frames may well get further than the draft knows.
-        walk.opaque |= !self.paths_are_whole
-            || walk.programs.iter().any(|id| {
-                let replaced = scenario.programs.iter().any(|(program, _)| program == id);
-                !replaced && !self.sound[id.0]
-            });
+        walk.opaque |= !self.is_whole(scenario, &walk);
         self.check_path_mtu(scenario, spans, &walk);
         self.check_path_modes(scenario, spans, &walk);
         for (port, span) in scenario.expect.deliver.iter().zip(&spans.scenario.deliver) {
@@ -41,6 +40,16 @@ impl Checker<'_> {
             self.check_end_of_path(scenario, &walk, *port, span, false);
         }
         self.check_clones(scenario, spans, &walk);
+        self.check_skip_unable(scenario, spans, &walk);
+    }
+
+    /// Whether all links, and all programs on the way, are what the file says.
+    fn is_whole(&self, scenario: &Scenario, walk: &Walk) -> bool {
+        self.paths_are_whole
+            && walk.programs.iter().all(|id| {
+                let replaced = scenario.programs.iter().any(|(program, _)| program == id);
+                replaced || self.sound[id.0]
+            })
     }
 
     /// Whether every port on the way takes the frame.
@@ -218,17 +227,11 @@ impl Checker<'_> {
             return;
         }
         // A frame meets a broadcast once a port at most, so that this is a bound.
-        let per_frame: u64 = walk
-            .arrivals
+        let per_frame = self
+            .draft
+            .broadcasts(scenario, walk)
             .iter()
-            .filter_map(|port| Some((port, self.draft.program_at(*port)?.0)))
-            .map(|(port, id)| (port, self.draft.body_in(scenario, id)))
-            .filter(|(_, body)| body.builtin() == Some(Builtin::Broadcast))
-            .map(|(port, body)| {
-                let targets = body.ports();
-                let copies = targets.iter().filter(|target| !body.options.exclude_ingress || *target != port).count();
-                copies.saturating_sub(1) as u64
-            })
+            .map(|(_, targets)| targets.len().saturating_sub(1) as u64)
             .fold(0, u64::saturating_add);
         let most = per_frame.saturating_mul(frames);
         if clones <= most {
@@ -248,5 +251,42 @@ impl Checker<'_> {
             )
         };
         self.report_fit(Diagnostic::error(at.clone(), message).label("more than can be").help(help));
+    }
+
+    /// Whether there is a target that the kernel could skip, and clones can be told without it.
+    fn check_skip_unable(&mut self, scenario: &Scenario, spans: &PathSpans<'_>, walk: &Walk) {
+        let (true, Some(at)) = (scenario.expect.skip_unable, &spans.scenario.skip_unable) else { return };
+        if !self.is_whole(scenario, walk) {
+            return;
+        }
+        let broadcasts = self.draft.broadcasts(scenario, walk);
+        let (message, label, help) = match broadcasts.as_slice() {
+            [] => (
+                "no frame of this scenario meets a broadcast, and the kernel skips no target but a broadcast's"
+                    .to_owned(),
+                "nothing to skip",
+                "leave `skip-unable` out, or redirect with builtin = \"broadcast\"",
+            ),
+            [_] if !scenario.modes.contains(&XdpMode::Native) => (
+                "the kernel skips no target of a broadcast in generic mode, the only one that this scenario runs in"
+                    .to_owned(),
+                "nothing to skip",
+                "leave `skip-unable` out, or add \"native\" to `modes`",
+            ),
+            [_] => return,
+            some => {
+                let ports: Vec<_> = some.iter().map(|(port, _)| format!("`{}`", self.draft.port_name(*port))).collect();
+                (
+                    format!(
+                        "frames of this scenario meet broadcasts at {}, and where a target is skipped nobody knows whose \
+                         clones are fewer",
+                        ports.join(" and ")
+                    ),
+                    "for a path with one broadcast",
+                    "leave `skip-unable` out, or give each broadcast a scenario of its own",
+                )
+            }
+        };
+        self.report_fit(Diagnostic::error(at.clone(), message).label(label).help(help));
     }
 }

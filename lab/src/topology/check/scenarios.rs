@@ -76,6 +76,7 @@ impl<'a> Checker<'a> {
             deliver: expect_spans.0,
             drop: expect_spans.1,
             clones: raw.expect.given().and_then(|expect| Some(expect.value.clones.given()?.span.clone())),
+            skip_unable: raw.expect.given().and_then(|expect| Some(expect.value.skip_unable.given()?.span.clone())),
             modes: raw
                 .modes
                 .given()
@@ -216,7 +217,8 @@ impl<'a> Checker<'a> {
         };
         let lost = count(&raw.lost, "the number of lost frames").unwrap_or(0);
         let clones = count(&raw.clones, "the number of clones");
-        (Expect { deliver, drop, lost, clones }, (deliver_spans, drop_spans))
+        let skip_unable = raw.skip_unable.given().is_some_and(|at| at.value);
+        (Expect { deliver, drop, lost, clones, skip_unable }, (deliver_spans, drop_spans))
     }
 }
 

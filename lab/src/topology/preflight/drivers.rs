@@ -5,7 +5,7 @@ use crate::{
     drivers::{self, Driver, Xmit},
     topology::{
         diagnostic::{Diagnostic, Span},
-        model::{Engine, LinkKind, PortId, ProgramSource, Topology},
+        model::{Engine, LinkKind, PortId, ProgramId, ProgramSource, Topology},
         suggest,
     },
     xdp::XdpMode,
@@ -149,13 +149,15 @@ impl Preflight<'_> {
         let all: Vec<XdpMode> = topology.scenarios.iter().flat_map(|scenario| scenario.modes.clone()).collect();
         let own_modes = if all.is_empty() { vec![XdpMode::Native] } else { all };
         let own = topology.programs.iter().enumerate().map(|(n, program)| {
-            (program, &program.body, topology.spans.programs.get(n), native(program.mode, &own_modes))
+            let native = native(program.mode, &own_modes) && !self.is_told_of(ProgramId(n), &program.body, None);
+            (program, &program.body, topology.spans.programs.get(n), native)
         });
         let instead = topology.scenarios.iter().enumerate().flat_map(|(n, scenario)| {
             scenario.programs.iter().enumerate().map(move |(k, (id, body))| {
                 let program = &topology.programs[id.0];
                 let spans = topology.spans.scenarios.get(n).and_then(|spans| spans.programs.get(k));
-                (program, body, spans, native(program.mode, &scenario.modes))
+                let native = native(program.mode, &scenario.modes) && !self.is_told_of(*id, body, Some(scenario));
+                (program, body, spans, native)
             })
         });
         own.chain(instead).find_map(|(program, body, spans, native)| {
