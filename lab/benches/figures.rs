@@ -200,7 +200,9 @@ fn engines() {
             let frames: u64 = if engine == 3 { 200_000 } else { 2_000_000 };
             let key = SourceKey { from, template: template.clone(), flows: 1, marker: engine == 1 };
             let send = |lab: &mut Lab, frames: u64| match engine {
-                0 | 1 => live::send(lab, &key, Amount::Frames(frames), BATCH, None, &stop, &quiet).expect("frames go"),
+                0 | 1 => {
+                    live::send(lab, &key, Amount::Frames(frames), BATCH, None, None, &stop, &quiet).expect("frames go")
+                }
                 2 => {
                     let bare = ProgramSource::Builtin(Builtin::RedirectMap);
                     let have = lab.installed().iter().find(|have| have.wanted.body.source == bare).expect("attached");

@@ -163,7 +163,7 @@ impl Arguments {
 
 /// One comparison, in a lab of its own.
 fn compare(extra: u32, options: &CompareOptions, seed: u64) -> CompareReport {
-    let pairing = Pairing::new(path(0), path(extra), "a".to_owned(), "b".to_owned()).expect("one structure");
+    let pairing = Pairing::new(path(0), path(extra), "a".to_owned(), "b".to_owned());
     let options = CompareOptions { seed: Some(seed), ..options.clone() };
     compare::run(&pairing, &options, &Stop::default(), &Silent).unwrap_or_else(|error| panic!("seed {seed}: {error}"))
 }

@@ -4,7 +4,7 @@ pub mod able;
 mod budgets;
 pub mod checks;
 pub(crate) mod correctness;
-mod facts;
+pub(crate) mod facts;
 pub(crate) mod pricing;
 pub(crate) mod profiling;
 
@@ -95,6 +95,7 @@ pub fn run(
     progress.step("bring up");
     let cabling = Cabling::choose(topology, options.nics, &options.host)?;
     let mut lab = Lab::on(topology, &cabling)?;
+    let ports = facts::of_ports(&lab)?;
     lab.watch(if has_users_program(topology) { EventSet::All } else { EventSet::Own })?;
     let mut cases = Vec::new();
     for (n, scenario) in topology.scenarios.iter().enumerate() {
@@ -126,7 +127,8 @@ pub fn run(
     let mut remarks: Vec<String> = cabling.notes.clone();
     remarks.extend(lab.lent().iter().flat_map(|lent| lent.loan.notes.clone()));
     remarks.extend(lab.down()?);
-    let fingerprint = facts::fingerprint(topology, options);
+    let mut fingerprint = facts::fingerprint(topology, options);
+    fingerprint.0.extend(ports.0);
     // The lab is gone, and its lock with it: the comparison has one of its own.
     if !options.no_pricing && !stop.is_asked() {
         budgets::check(topology, &mut cases, &fingerprint, options, stop, progress)?;

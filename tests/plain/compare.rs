@@ -89,13 +89,22 @@ fn rows_of_the_same_name_and_mode_are_paired() {
 }
 
 #[test]
-fn only_programs_may_differ() {
+fn structure_may_differ_and_traffic_not() {
+    assert!(pairing(LAB).unwrap().differs_in.is_empty());
     let more_queues =
         LAB.replace("[nodes.dut]", "[nodes.dut.ports.rx0]\nqueues = 2\n[nodes.gen.ports.tx0]\nqueues = 2\n[nodes.dut]");
-    insta::assert_snapshot!(pairing(&more_queues).unwrap_err(), @"a.toml and b.toml differ in links and ports: they can't take turns on the same ports. Give both the same links and ports, or run each by itself and compare the reports");
-    let traffic = LAB.replace("frame-bytes = 128", "frame-bytes = 256");
-    let differ = pairing(&traffic).unwrap().rows(&[]).unwrap_err().to_string();
+    let two_labs = pairing(&more_queues).unwrap();
+    assert_eq!(two_labs.differs_in, ["links and ports"]);
+    assert!(two_labs.notes.iter().any(|note| note.contains("differ in links and ports: two labs")), "{two_labs:?}");
+    assert_eq!(two_labs.rows(&[]).unwrap().len(), 1);
+    let refused = |text: &str| pairing(text).unwrap().rows(&[]).unwrap_err().to_string();
+    let differ = refused(&LAB.replace("frame-bytes = 128", "frame-bytes = 256"));
     assert!(differ.starts_with("scenario \"also\" sends other traffic in "), "{differ}");
+    // Another port of the same nodes is other traffic; a port of other nodes has to have another name.
+    let differ = refused(&LAB.replace("gen:tx0", "gen:tx1"));
+    assert!(differ.contains("from the same port where the nodes are the same"), "{differ}");
+    let renamed = LAB.replace("gen:tx0", "source:tx0").replace("[nodes.gen]", "[nodes.source]");
+    assert_eq!(pairing(&renamed).unwrap().rows(&[]).unwrap().len(), 1);
 }
 
 #[test]

@@ -5,8 +5,12 @@ use std::{os::fd::AsFd as _, path::PathBuf, process::Command};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use xdplab::{
     host::ethtool::Ethtool,
-    measure::fingerprint::{differences, of_host, of_port},
+    measure::fingerprint::{differences, key, of_host, of_port},
     program::kinds,
+    record::Fingerprint,
+    run::{RunOptions, Silent, run},
+    topology,
+    traffic::Stop,
 };
 
 /// Runs `work` in a namespace of its own with a pair `p0`, `p1`.
@@ -37,6 +41,37 @@ fn a_veths_driver_queues_and_offloads_are_recorded() {
         assert!(after.0["port dut:rx0 offloads"].contains("rx-gro"), "{after:#?}");
         assert!(of_port("dut:rx0", &ethtool, "none", None).is_err());
     });
+}
+
+/// A report of a run of one link, as JSON, with these settings of the port that drops.
+fn run_with(settings: &str) -> (serde_json::Value, Fingerprint) {
+    let text = format!(
+        "name = \"ports\"\n[nodes.gen]\n[nodes.dut]\n{settings}\n\
+         [[links]]\nkind = \"veth\"\nends = [\"gen:tx0\", \"dut:rx0\"]\n\
+         [programs.dut]\nbuiltin = \"drop\"\nattach = [\"dut:rx0\"]\n\
+         [[scenarios]]\nname = \"drop\"\nmodes = [\"native\", \"generic\"]\n\
+         traffic = {{ from = \"gen:tx0\", frame-bytes = 64, frames = 64 }}\nexpect = {{ drop = [\"dut:rx0\"] }}\n"
+    );
+    let topology = topology::parse("ports.toml".as_ref(), &text).unwrap();
+    let report = run(&topology, &RunOptions::default(), &Stop::default(), &Silent).unwrap();
+    (serde_json::to_value(&report).unwrap(), report.fingerprint)
+}
+
+#[test]
+fn a_run_records_its_ports_and_a_changed_offload_is_another_key() {
+    let (json, plain) = run_with("");
+    let entries = &json["fingerprint"];
+    assert_eq!(entries["port * driver"], "veth", "{entries:#}");
+    assert_eq!(entries["port * queues"], "rx 1, tx 1", "{entries:#}");
+    // Attaching in generic mode switches GRO on: what is recorded is what was there before.
+    assert!(entries["port * offloads"].as_str().is_some_and(|on| !on.contains("rx-gro")), "{entries:#}");
+    assert!(entries["netdev-budget"].is_string() && entries["batch of drop"].is_string(), "{entries:#}");
+    // Neither is more common among two: one of both values stands for the rest.
+    let (_, with_gro) = run_with("[nodes.dut.ports.rx0]\ngro = true");
+    let of_offloads = |of: &Fingerprint| of.0.iter().filter(|(name, _)| name.ends_with(" offloads")).count();
+    assert_eq!((of_offloads(&plain), of_offloads(&with_gro)), (1, 2), "{with_gro:#?}");
+    assert_eq!(key(&plain), key(&run_with("").1));
+    assert_ne!(key(&plain), key(&with_gro));
 }
 
 #[test]

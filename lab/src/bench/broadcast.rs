@@ -129,6 +129,7 @@ pub fn run(options: &BroadcastOptions, stop: &Stop, progress: &dyn Progress) -> 
         let (targets, quick) = (options.targets, options.quick);
         let spec = RigSpec { name: "broadcast", targets, inner: with_program, quick, ..RigSpec::default() };
         let mut rig = Rig::new(&spec, stop)?;
+        running.made_of(&rig)?;
         for inner in inner {
             for mode in [XdpMode::Native, XdpMode::Generic] {
                 progress.step(&format!("{mode}, {} behind the targets", inner.name()));

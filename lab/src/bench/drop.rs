@@ -36,6 +36,7 @@ pub fn run(options: &PathOptions, stop: &Stop, progress: &dyn Progress) -> Resul
     let spec =
         RigSpec { name: "drop", targets: 0, queues: senders.len() as u32, quick: options.quick, ..RigSpec::default() };
     let mut rig = Rig::new(&spec, stop)?;
+    running.made_of(&rig)?;
     let touches = [(Touch::None, "none"), (Touch::Read, "read"), (Touch::SwapMacs, "swap-macs")];
     let mut paths = Vec::new();
     for mode in [XdpMode::Native, XdpMode::Generic] {

@@ -76,6 +76,7 @@ pub fn run(options: &FlowOptions, stop: &Stop, progress: &dyn Progress) -> Resul
     let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder))?;
     let mut running = Running::start();
     let mut rig = Rig::new(&RigSpec { name: "flow", quick: options.quick, ..RigSpec::default() }, stop)?;
+    running.made_of(&rig)?;
     let cases = cases(options);
     let paths: Vec<PathSpec> = cases.iter().map(|case| path(&rig, case)).collect();
     progress.step("hits and misses");

@@ -32,7 +32,7 @@ use crate::{
     measure::{fingerprint, interval},
     observe::profile::{Sampler, SamplerOptions},
     record::{
-        Check, Verdict,
+        Check, Fingerprint, Verdict,
         bench::{BENCH_SCHEMA, Bench, BenchReport, Nanoseconds, PathProfile},
     },
     run::{Progress, checks},
@@ -55,11 +55,25 @@ struct Running {
     checks: Vec<Check>,
     notes: Vec<String>,
     profiles: Vec<PathProfile>,
+    /// The rigs' part of the fingerprint.
+    rigs: Fingerprint,
 }
 
 impl Running {
     fn start() -> Self {
-        Self { started: jiff::Timestamp::now(), checks: Vec::new(), notes: Vec::new(), profiles: Vec::new() }
+        Self {
+            started: jiff::Timestamp::now(),
+            checks: Vec::new(),
+            notes: Vec::new(),
+            profiles: Vec::new(),
+            rigs: Fingerprint::default(),
+        }
+    }
+
+    /// Records what a rig is made of, as it is before anything is attached.
+    fn made_of(&mut self, rig: &Rig) -> Result<(), LabError> {
+        self.rigs.0.extend(rig.fingerprint()?.0);
+        Ok(())
     }
 
     /// Notes a check: `measured` against `limit`, both in words.
@@ -114,10 +128,12 @@ impl Running {
 
     fn finish(self, bench: Bench) -> BenchReport {
         let verdict = if self.checks.is_empty() { Verdict::Pass } else { checks::verdict(&self.checks) };
+        let mut fingerprint = fingerprint::of_host();
+        fingerprint.0.extend(self.rigs.0);
         BenchReport {
             schema: BENCH_SCHEMA.to_owned(),
             started: self.started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            fingerprint: fingerprint::of_host(),
+            fingerprint,
             seconds: jiff::Timestamp::now().duration_since(self.started).as_secs_f64(),
             bench,
             checks: self.checks,

@@ -32,6 +32,7 @@ pub fn run(options: &PathOptions, stop: &Stop, progress: &dyn Progress) -> Resul
     let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder))?;
     let mut running = Running::start();
     let mut rig = Rig::new(&RigSpec { name: "redirect", quick: options.quick, ..RigSpec::default() }, stop)?;
+    running.made_of(&rig)?;
     let drop = || builtin(Builtin::Drop, Options::default());
     let mut names = Vec::new();
     let mut pairs = Vec::new();

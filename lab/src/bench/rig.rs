@@ -12,12 +12,14 @@ use super::median;
 use crate::{
     host::{netns::Netns, thread::LabThread},
     lab::{Lab, LabError, SourceKey, Spare},
+    measure::fingerprint::{self, RunFacts},
     observe::ledger::Settled,
     program::{Source, XdpProgram, watch::EventSet},
-    record::{bench::Nanoseconds, profile::Profile},
+    record::{Fingerprint, bench::Nanoseconds, profile::Profile},
     run::{
         RunOptions, Silent,
         correctness::settle_scenario,
+        facts,
         pricing::{Clock, Window},
         profiling::profile_scenario,
     },
@@ -28,6 +30,9 @@ use crate::{
     traffic::{Stop, cpu::Pinned, frame_spec, live},
     xdp::XdpMode,
 };
+
+/// Frames that a rig's sources send at once.
+const BATCH: u32 = 64;
 
 /// What a rig is made of.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +83,7 @@ impl Sender {
         self.thread.run(|inside| -> Result<(), LabError> {
             inside.enter(netns, || {
                 let _pinned = Pinned::to(self.cpu).map_err(|errno| failed(errno.into()))?;
-                self.source.run(frames, 64).map_err(failed)
+                self.source.run(frames, BATCH).map_err(failed)
             })?
         })?;
         Ok(self.source.state()?)
@@ -130,6 +135,14 @@ impl Rig {
         })
     }
 
+    /// Its ports as they are before anything is attached, and how frames are sent.
+    pub(super) fn fingerprint(&self) -> Result<Fingerprint, LabError> {
+        let mut all = facts::of_ports(&self.lab)?;
+        let sent = RunFacts { scenario: None, engine: "live", batch: Some(BATCH), maps: &[] };
+        all.0.extend(fingerprint::of_run(&sent).0);
+        Ok(all)
+    }
+
     /// So many rounds and windows, or what a quick run takes of them.
     pub(super) fn effort(&self, rounds: usize, windows: usize) -> (usize, usize) {
         if self.quick { (rounds.min(2), windows.min(3)) } else { (rounds, windows) }
@@ -170,7 +183,7 @@ impl Rig {
             programs,
             traffic: Traffic {
                 from: self.port("gen:tx0"),
-                engine: Engine::Live { batch: 64 },
+                engine: Engine::Live { batch: BATCH },
                 ip: IpVersion::V4,
                 flows: path.flows,
                 frame_bytes: path.frame_bytes,
@@ -302,7 +315,7 @@ impl Rig {
         let spec = frame_spec(self.lab.topology(), &scenario.traffic, &[], self.lab.instance().number)?;
         let key = SourceKey { from: scenario.traffic.from, template: spec.frame(0, 0, 0)?, flows: 1, marker: true };
         self.lab.start_source(&key)?;
-        live::send(&mut self.lab, &key, Amount::Frames(frames), 64, None, &self.stop, &|_| ())
+        live::send(&mut self.lab, &key, Amount::Frames(frames), 64, None, None, &self.stop, &|_| ())
     }
 
     /// Samples the sender's CPU for a second while a path's bare programs are at work.

@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Instant};
 
-use super::{CompareError, CompareOptions, pairing::Pairing, run as compare};
+use super::{CompareError, CompareOptions, additivity, pairing::Pairing, run as compare};
 use crate::{
     measure::stats::{detect, floor::noise_floor},
     record::compare::{CALIBRATE_SCHEMA, CalibrateReport, CompareVerdict, Detection, SightRow},
@@ -30,6 +30,8 @@ impl Default for CalibrateOptions {
 
 /// Reloads of the A/A comparison, and of each known slowdown's own measurement.
 const RELOADS: usize = 64;
+/// How long hops are held against each other, in seconds.
+const HOPS_SECONDS: f64 = 5.0;
 /// Longest search for a slowdown, in seconds.
 const SEARCH: f64 = 15.0;
 
@@ -65,7 +67,7 @@ pub fn run(options: &CalibrateOptions, stop: &Stop, progress: &dyn Progress) -> 
         ..CompareOptions::default()
     };
     let began = Instant::now();
-    let same = compare(&pairing(0)?, &base, stop, progress)?;
+    let same = compare(&pairing(0), &base, stop, progress)?;
     let seconds = began.elapsed().as_secs_f64();
     let row = &same.rows[0];
     let floor_ns = noise_floor(&row.differences, 0.90).map_or(f64::NAN, |floor| floor.ns);
@@ -80,13 +82,14 @@ pub fn run(options: &CalibrateOptions, stop: &Stop, progress: &dyn Progress) -> 
             detectable_ns: sight.detectable,
         })
         .collect();
+    let hops = if stop.is_asked() { None } else { additivity::run(HOPS_SECONDS, seed, stop, progress)? };
     let mut detect = Vec::new();
     for extra in &options.extra {
         if stop.is_asked() {
             break;
         }
         progress.step(&format!("{extra} steps of extra work"));
-        let pairing = pairing(*extra)?;
+        let pairing = pairing(*extra);
         // What it costs, by a measurement of its own that nothing cuts short.
         let known =
             compare(&pairing, &CompareOptions { seconds: SEARCH, reloads: 32, ..base.clone() }, stop, progress)?;
@@ -111,6 +114,7 @@ pub fn run(options: &CalibrateOptions, stop: &Stop, progress: &dyn Progress) -> 
         blocks: row_blocks(&same.rows),
         detect,
         sight,
+        additivity: hops,
         notes: vec![
             "the path is one hop of veth, a program that drops; the slowdowns are steps of work in that program"
                 .to_owned(),

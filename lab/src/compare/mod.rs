@@ -8,14 +8,17 @@
 //! | file | owns |
 //! |---|---|
 //! | `mod` | which scenarios stand beside each other, when there is enough, the report |
-//! | `pairing` | two topologies of one structure |
+//! | `pairing` | two topologies beside each other |
 //! | `reload` | one reload of one row: its programs, its blocks, what disturbed them |
+//! | `two_labs` | the same for topologies of different structure, each in a lab of its own |
 //! | `source` | what is compared: topologies, objects, values of a global |
 //! | `reports` | two reports, which are numbers of two runs |
 //! | `numbers` | the prices that a stored report holds |
 //! | `kernels` | two kernels, boot by boot |
+//! | `additivity` | whether a hop costs the same wherever it is |
 //! | `calibrate` | the noise floor, and proof that a known slowdown is found |
 
+pub mod additivity;
 pub mod calibrate;
 pub mod kernels;
 mod numbers;
@@ -23,18 +26,19 @@ pub mod pairing;
 mod reload;
 mod reports;
 pub mod source;
+mod two_labs;
 
 use std::time::Instant;
 
-use pairing::{Pairing, PairingError};
+use pairing::{PairedRow, Pairing, PairingError};
 use reload::{Reloaded, RowUnderTest};
 pub use reports::{ReportsError, of_reports};
+use two_labs::{TwoLabs, TwoLabsRow};
 
 use crate::{
     host::lock::HostLock,
     lab::{Cabling, Lab, LabError},
     measure::{
-        fingerprint,
         interval::median,
         stats::{
             decide::{Aim, Budget, BudgetError, DecideError, Decision, Row, Verdict, decide_rows},
@@ -44,9 +48,12 @@ use crate::{
         },
     },
     program::watch::EventSet,
+    record::Fingerprint,
     record::compare::{COMPARE_SCHEMA, CompareReport, CompareRow, CompareVerdict},
-    run::Progress,
+    run::{Progress, RunOptions, facts},
+    topology::Topology,
     traffic::Stop,
+    xdp::XdpMode,
 };
 
 /// What a caller may choose.
@@ -174,7 +181,7 @@ struct Measured {
     seconds: f64,
 }
 
-/// Compares two topologies of one structure: scenarios of the same name, mode by mode.
+/// Compares two topologies: scenarios of the same name, mode by mode.
 ///
 /// # Errors
 /// Where they don't stand beside each other, the budget is below the noise floor, or the lab can't be brought up.
@@ -195,14 +202,11 @@ pub fn run(
     let free = Instant::now();
     let mut first = None;
     progress.step("bring up");
-    let mut lab = Lab::on(&pairing.a, &options.cabling)?;
-    lab.watch(EventSet::Errors)?;
-    let only = rows.len() == 1;
-    let mut under_test: Vec<RowUnderTest> =
-        rows.into_iter().map(|row| RowUnderTest::new(&lab, pairing, row, only)).collect::<Result<_, _>>()?;
+    let compared: Vec<(String, XdpMode)> = rows.iter().map(|row| (row.a.name.clone(), row.mode)).collect();
+    let (mut rig, fingerprint) = Rig::new(pairing, rows.clone(), &options.cabling)?;
     let floor_ns = if options.floor {
         progress.step("noise floor");
-        let reloads = floor(&mut lab, &mut under_test[0], &mut dice, stop)?;
+        let reloads = rig.floor(pairing, &rows[0], &mut dice, stop)?;
         first = reloads.first().map(|of| of.began);
         let differences: Vec<f64> = reloads.iter().map(|of| of.difference).collect();
         // A floor of a few reloads, as it will be after as many as are planned: intervals narrow by the root of their number.
@@ -213,19 +217,19 @@ pub fn run(
     };
     let aim = if options.within { Aim::Within } else { Aim::AtMost };
     let budget = options.budget.map(|ns| Budget::new(ns, aim, floor_ns)).transpose()?;
-    let plan = plan(options.reloads, under_test.len())?;
-    let mut measured = vec![Measured::default(); under_test.len()];
+    let plan = plan(options.reloads, compared.len())?;
+    let mut measured = vec![Measured::default(); compared.len()];
     let began = Instant::now();
     let mut decisions = None;
     let mut reloads = 0;
     while reloads < options.reloads && !stop.is_asked() && began.elapsed().as_secs_f64() < options.seconds {
         progress.step("reloads");
         progress.frames(reloads as u64, options.reloads as u64);
-        let mut order: Vec<usize> = (0..under_test.len()).collect();
+        let mut order: Vec<usize> = (0..compared.len()).collect();
         dice.shuffle(&mut order);
         for row in order {
             let at = Instant::now();
-            let Some(of) = reload::measure(&mut lab, &mut under_test[row], options, &mut dice, stop)? else { continue };
+            let Some(of) = rig.measure(row, options, &mut dice, stop)? else { continue };
             first.get_or_insert(of.began);
             let into = &mut measured[row];
             into.differences.push(of.difference);
@@ -247,7 +251,7 @@ pub fn run(
             }
         }
     }
-    lab.down()?;
+    let returned = rig.down()?;
     if let Some(budget) = budget
         && reloads >= FEWEST_RELOADS
         && !plan.looks().iter().any(|look| look.reloads == reloads)
@@ -257,8 +261,9 @@ pub fn run(
         decisions = Some(judge(&measured, reloads, budget, &plan)?);
     }
     let mut notes = remarks(reloads, options);
+    notes.extend(returned);
     notes.extend(pairing.notes.iter().cloned());
-    let rows = under_test
+    let rows = compared
         .iter()
         .zip(&measured)
         .enumerate()
@@ -267,7 +272,7 @@ pub fn run(
     Ok(CompareReport {
         schema: COMPARE_SCHEMA.to_owned(),
         started: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        fingerprint: fingerprint::of_host(),
+        fingerprint,
         a: pairing.a_name.clone(),
         b: pairing.b_name.clone(),
         differs: Vec::new(),
@@ -304,24 +309,109 @@ fn plan(reloads: usize, rows: usize) -> Result<Plan, PlanError> {
     Plan::new(ERROR, &looks, rows)
 }
 
-/// An A/A comparison of one row.
-fn floor(
-    lab: &mut Lab,
-    row: &mut RowUnderTest,
-    dice: &mut fastrand::Rng,
-    stop: &Stop,
-) -> Result<Vec<Reloaded>, CompareError> {
-    let options = CompareOptions::default();
-    let mut reloads = Vec::new();
-    row.same(true);
-    for _ in 0..FLOOR_RELOADS {
-        if stop.is_asked() {
-            break;
+/// What rows are measured in.
+enum Rig {
+    /// One lab, at whose ports programs are swapped.
+    One(Box<Lab>, Vec<RowUnderTest>),
+    /// Two labs, where the structures differ.
+    Two(Box<TwoLabs>, Vec<TwoLabsRow>),
+}
+
+impl Rig {
+    /// Brings up what it takes, and reads its part of the fingerprint before anything is attached.
+    fn new(pairing: &Pairing, rows: Vec<PairedRow>, cabling: &Cabling) -> Result<(Self, Fingerprint), CompareError> {
+        let only = rows.len() == 1;
+        let of_run = |topology: &Topology| {
+            let options =
+                RunOptions { only: rows.iter().map(|row| row.a.name.clone()).collect(), ..RunOptions::default() };
+            facts::fingerprint(topology, &options)
+        };
+        let mut all = of_run(&pairing.a);
+        let mut of_b = of_run(&pairing.b);
+        let rig = if pairing.differs_in.is_empty() {
+            let mut lab = Lab::on(&pairing.a, cabling)?;
+            all.0.extend(facts::of_ports(&lab)?.0);
+            of_b.0.retain(|name, _| name.starts_with("map "));
+            lab.watch(EventSet::Errors)?;
+            let rows = rows.into_iter().map(|row| RowUnderTest::new(&lab, pairing, row, only));
+            let rows = rows.collect::<Result<_, _>>()?;
+            Self::One(Box::new(lab), rows)
+        } else {
+            let labs = TwoLabs::new(&pairing.a, &pairing.b)?;
+            let [a, b] = labs.both();
+            all.0.extend(facts::of_ports(a)?.0);
+            of_b.0.retain(|name, _| name.starts_with("map "));
+            of_b.0.extend(facts::of_ports(b)?.0);
+            let rows = rows.into_iter().map(|row| labs.row(pairing, row, only)).collect::<Result<_, _>>()?;
+            Self::Two(Box::new(labs), rows)
+        };
+        // What both have alike stands once.
+        for (name, value) in of_b.0 {
+            if all.0.get(&name) != Some(&value) {
+                all.0.insert(format!("{name} (b)"), value);
+            }
         }
-        reloads.extend(reload::measure(lab, row, &options, dice, stop)?);
+        Ok((rig, all))
     }
-    row.same(false);
-    Ok(reloads)
+
+    fn measure(
+        &mut self,
+        row: usize,
+        options: &CompareOptions,
+        dice: &mut fastrand::Rng,
+        stop: &Stop,
+    ) -> Result<Option<Reloaded>, CompareError> {
+        match self {
+            Self::One(lab, rows) => reload::measure(lab, &mut rows[row], options, dice, stop),
+            Self::Two(labs, rows) => labs.measure(&mut rows[row], options, dice, stop),
+        }
+    }
+
+    /// An A/A comparison of the first row: two labs are compared with two labs of the baseline.
+    fn floor(
+        &mut self,
+        pairing: &Pairing,
+        row: &PairedRow,
+        dice: &mut fastrand::Rng,
+        stop: &Stop,
+    ) -> Result<Vec<Reloaded>, CompareError> {
+        let options = CompareOptions::default();
+        let mut reloads = Vec::new();
+        match self {
+            Self::One(lab, rows) => {
+                rows[0].same(true);
+                for _ in 0..FLOOR_RELOADS {
+                    reloads.extend(reload::measure(lab, &mut rows[0], &options, dice, stop)?);
+                }
+                rows[0].same(false);
+            }
+            Self::Two(..) => {
+                let same = Pairing { b: pairing.a.clone(), ..pairing.clone() };
+                let row = PairedRow { b: row.a.clone(), ..row.clone() };
+                let mut labs = TwoLabs::new(&same.a, &same.b)?;
+                let mut row = labs.row(&same, row, true)?;
+                for _ in 0..FLOOR_RELOADS {
+                    reloads.extend(labs.measure(&mut row, &options, dice, stop)?);
+                }
+                drop(row);
+                labs.down()?;
+            }
+        }
+        Ok(reloads)
+    }
+
+    fn down(self) -> Result<Vec<String>, LabError> {
+        match self {
+            Self::One(lab, rows) => {
+                drop(rows);
+                lab.down()
+            }
+            Self::Two(labs, rows) => {
+                drop(rows);
+                labs.down()
+            }
+        }
+    }
 }
 
 fn judge(measured: &[Measured], reloads: usize, budget: Budget, plan: &Plan) -> Result<Vec<Decision>, DecideError> {
@@ -329,14 +419,19 @@ fn judge(measured: &[Measured], reloads: usize, budget: Budget, plan: &Plan) -> 
     decide_rows(&rows, plan)
 }
 
-fn record(row: &RowUnderTest, m: &Measured, decision: Option<&Decision>, options: &CompareOptions) -> CompareRow {
+fn record(
+    (name, mode): &(String, XdpMode),
+    m: &Measured,
+    decision: Option<&Decision>,
+    options: &CompareOptions,
+) -> CompareRow {
     let estimate =
         decision.and_then(|decision| decision.estimate).or_else(|| hodges_lehmann(&m.differences, 1.0 - ERROR));
     let ci = estimate.map_or([None; 2], |e| [e.low, e.high].map(|end| Some(end).filter(|end| end.is_finite())));
     let middle = |windows: &[f64]| median(windows).map_or(f64::NAN, |estimate| estimate.value);
     CompareRow {
-        name: row.name().to_owned(),
-        mode: row.mode(),
+        name: name.clone(),
+        mode: *mode,
         a_ns: middle(&m.a),
         b_ns: middle(&m.b),
         delta_ns: estimate.map_or(f64::NAN, |estimate| estimate.value),

@@ -1,11 +1,11 @@
-//! Two topologies that stand beside each other: the same nodes, links and ports, with other programs.
+//! Two topologies that stand beside each other: of one structure, in one lab, or of two, in two labs.
 
 use crate::{
     topology::{Scenario, Topology},
     xdp::XdpMode,
 };
 
-/// A baseline and a candidate of one structure.
+/// A baseline and a candidate.
 #[derive(Debug, Clone)]
 pub struct Pairing {
     /// The baseline.
@@ -18,6 +18,8 @@ pub struct Pairing {
     pub b_name: String,
     /// Remarks: scenarios that only one of them has.
     pub notes: Vec<String>,
+    /// What of their structure differs; empty where both can take turns on the same ports.
+    pub differs_in: Vec<&'static str>,
 }
 
 /// One scenario in one mode, of both.
@@ -35,18 +37,6 @@ pub struct PairedRow {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PairingError {
-    /// Their structure differs.
-    #[error(
-        "{a} and {b} differ in {what}: they can't take turns on the same ports. Give both the same {what}, or run each by itself and compare the reports"
-    )]
-    Structure {
-        /// The baseline.
-        a: String,
-        /// The candidate.
-        b: String,
-        /// What differs.
-        what: &'static str,
-    },
     /// No scenario has its like.
     #[error("no scenario of {a} has its like, by name and mode, in {b}: it has {present}")]
     NoRow {
@@ -66,7 +56,9 @@ pub enum PairingError {
         present: String,
     },
     /// The same scenario sends other traffic.
-    #[error("scenario \"{scenario}\" sends other traffic in {b} than in {a}: only programs may differ")]
+    #[error(
+        "scenario \"{scenario}\" sends other traffic in {b} than in {a}: what is sent must be the same, and from the same port where the nodes are the same"
+    )]
     Traffic {
         /// The name.
         scenario: String,
@@ -78,30 +70,32 @@ pub enum PairingError {
 }
 
 impl Pairing {
-    /// Puts two topologies beside each other.
-    ///
-    /// # Errors
-    /// Where nodes, links, ports, or programs' names and places differ.
-    pub fn new(a: Topology, b: Topology, a_name: String, b_name: String) -> Result<Self, PairingError> {
-        let differ = |what| PairingError::Structure { a: a_name.clone(), b: b_name.clone(), what };
-        if a.nodes != b.nodes {
-            return Err(differ("nodes"));
-        }
-        if a.ports != b.ports || a.links != b.links {
-            return Err(differ("links and ports"));
-        }
+    /// Puts two topologies beside each other. Those that differ in nodes, links, ports, or programs' names and places are
+    /// of two structures: they take turns as two labs.
+    pub fn new(a: Topology, b: Topology, a_name: String, b_name: String) -> Self {
         let places = |topology: &Topology| -> Vec<_> {
             topology.programs.iter().map(|p| (p.name.clone(), p.attach.clone(), p.mode)).collect()
         };
-        if places(&a) != places(&b) {
-            return Err(differ("names and places of programs"));
-        }
+        let differing = [
+            ("nodes", a.nodes != b.nodes),
+            ("links and ports", a.ports != b.ports || a.links != b.links),
+            ("names and places of programs", places(&a) != places(&b)),
+        ];
+        let differs_in: Vec<&str> =
+            differing.into_iter().filter_map(|(what, differs)| differs.then_some(what)).collect();
         let only_one = |x: &Topology, y: &Topology, name: &str| -> Vec<String> {
             let has = |s: &&Scenario| !y.scenarios.iter().any(|other| other.name == s.name);
             x.scenarios.iter().filter(has).map(|s| format!("only {name} has \"{}\"", s.name)).collect()
         };
-        let notes = [only_one(&a, &b, &a_name), only_one(&b, &a, &b_name)].concat();
-        Ok(Self { a, b, a_name, b_name, notes })
+        let mut notes = [only_one(&a, &b, &a_name), only_one(&b, &a, &b_name)].concat();
+        if !differs_in.is_empty() {
+            notes.push(format!(
+                "{a_name} and {b_name} differ in {}: two labs took turns, each on ports of its own, so that where the \
+                 ports lie in memory is a part of the difference",
+                differs_in.join(", ")
+            ));
+        }
+        Self { a, b, a_name, b_name, notes, differs_in }
     }
 
     /// The rows: scenarios of the same name in the modes that both have. Those with `perf` where any has, else all.
@@ -127,7 +121,8 @@ impl Pairing {
                 continue;
             }
             let (x, y) = (&a.traffic, &b.traffic);
-            if (x.from, x.engine, x.ip, x.flows, x.frame_bytes) != (y.from, y.engine, y.ip, y.flows, y.frame_bytes) {
+            let from_elsewhere = self.a.nodes == self.b.nodes && self.a.port_name(x.from) != self.b.port_name(y.from);
+            if from_elsewhere || (x.engine, x.ip, x.flows, x.frame_bytes) != (y.engine, y.ip, y.flows, y.frame_bytes) {
                 let (a_name, b_name) = (self.a_name.clone(), self.b_name.clone());
                 return Err(PairingError::Traffic { scenario: a.name.clone(), a: a_name, b: b_name });
             }

@@ -17,7 +17,6 @@ use crate::{
     },
     topology::{Builtin, ProgramBody, ProgramId, Scenario, Topology},
     traffic::{Stop, cpu},
-    xdp::XdpMode,
 };
 
 /// Frames of a window, at most and at least: 1 to 4 ms of traffic.
@@ -28,7 +27,7 @@ const WINDOW_NS: f64 = 1e6;
 /// A block that was disturbed is drawn again so often at most.
 const REDRAWS: u64 = 3;
 /// Instructions of the padding, at most: some pages of machine code.
-const PADDING_MOST: usize = 2_000;
+pub(super) const PADDING_MOST: usize = 2_000;
 
 /// One row, ready to be measured.
 pub(super) struct RowUnderTest {
@@ -104,10 +103,6 @@ impl RowUnderTest {
 
     pub(super) fn name(&self) -> &str {
         &self.row.a.name
-    }
-
-    pub(super) fn mode(&self) -> XdpMode {
-        self.row.mode
     }
 
     /// Has both sides be the baseline's, or each its own again.
@@ -196,7 +191,7 @@ pub(super) fn measure(
     let began = Instant::now();
     let frames = match row.frames {
         Some(frames) => frames,
-        None => *row.frames.insert(frames_of_a_window(lab, row, &window, stop)?),
+        None => *row.frames.insert(frames_of_a_window(lab, &row.row.a.name, row.clock, &window, stop)?),
     };
     let window = window.with(frames, row.clock);
     let held = row.held.take().unwrap_or_default();
@@ -204,16 +199,38 @@ pub(super) fn measure(
         let programs = if side == Side::Baseline { &held.a } else { &held.b };
         row.a.iter().zip(programs).try_for_each(|(want, held)| lab.put(want.program, held))
     };
+    let mut one = |side: Side| -> Result<Option<f64>, LabError> {
+        put(lab, side)?;
+        Ok(window.measure(lab, stop)?.0)
+    };
+    let outcome = take_turns(began, (row.name(), frames), options, dice, stop, &mut one);
+    // Where other rows are measured in between, held programs would fill the dispatcher.
+    if row.only || !options.reload {
+        row.held = Some(held);
+    }
+    outcome
+}
+
+/// A reload's blocks, of windows that `one` takes of a side; the name and the frames of a window are for what is said
+/// where none could be timed. `None` where a stop was asked for.
+pub(super) fn take_turns(
+    began: Instant,
+    (name, frames): (&str, u64),
+    options: &CompareOptions,
+    dice: &mut fastrand::Rng,
+    stop: &Stop,
+    one: &mut dyn FnMut(Side) -> Result<Option<f64>, LabError>,
+) -> Result<Option<Reloaded>, CompareError> {
     let mut orders = blocks::Orders::seeded(dice.u64(..));
     let mut all = Vec::new();
     let (mut a, mut b) = (Vec::new(), Vec::new());
     let mut redrawn = 0;
     for order in orders.draw(options.blocks) {
-        let mut block = take(lab, &window, order, &put, stop)?;
+        let mut block = take(order, one, stop)?;
         let mut again = 0;
         while block.as_ref().is_some_and(|block| block.difference().is_none()) && again < REDRAWS {
             again += 1;
-            block = take(lab, &window, order, &put, stop)?;
+            block = take(order, one, stop)?;
         }
         redrawn += again;
         let Some(block) = block else { return Ok(None) };
@@ -223,30 +240,23 @@ pub(super) fn measure(
         all.push(block);
     }
     let reloaded = blocks::reload(&all);
-    // Where other rows are measured in between, held programs would fill the dispatcher.
-    if row.only || !options.reload {
-        row.held = Some(held);
-    }
     let Some(difference) = reloaded.difference else {
-        return Err(CompareError::Untimed { scenario: row.name().to_owned(), frames });
+        return Err(CompareError::Untimed { scenario: name.to_owned(), frames });
     };
     Ok(Some(Reloaded { began, difference, a, b, blocks: reloaded.used as u64, redrawn }))
 }
 
 /// One block; `None` where a stop was asked for.
 fn take(
-    lab: &mut Lab,
-    window: &Window,
     order: Order,
-    put: &dyn Fn(&Lab, Side) -> Result<(), LabError>,
+    one: &mut dyn FnMut(Side) -> Result<Option<f64>, LabError>,
     stop: &Stop,
 ) -> Result<Option<Block>, LabError> {
     let mut windows = [blocks::Window { ns: f64::NAN, disturbed: false }; 4];
     // Once a block: reading them takes as long as a tenth of a window.
     let before = Surroundings::now();
     for (of, side) in windows.iter_mut().zip(order.sides()) {
-        put(lab, side)?;
-        let (ns, _) = window.measure(lab, stop)?;
+        let ns = one(side)?;
         if stop.is_asked() {
             return Ok(None);
         }
@@ -260,8 +270,14 @@ fn take(
 }
 
 /// As many frames as make a window of the length aimed at, whole batches.
-fn frames_of_a_window(lab: &mut Lab, row: &RowUnderTest, window: &Window, stop: &Stop) -> Result<u64, CompareError> {
-    let probe = window.clone().with(FRAMES_LEAST, row.clock);
+pub(super) fn frames_of_a_window(
+    lab: &mut Lab,
+    name: &str,
+    clock: Clock,
+    window: &Window,
+    stop: &Stop,
+) -> Result<u64, CompareError> {
+    let probe = window.clone().with(FRAMES_LEAST, clock);
     let mut ns = Vec::new();
     let mut lost = 0;
     for _ in 0..3 {
@@ -270,7 +286,7 @@ fn frames_of_a_window(lab: &mut Lab, row: &RowUnderTest, window: &Window, stop: 
         lost += missing;
     }
     let Some(ns) = ns.into_iter().reduce(f64::min) else {
-        return Err(CompareError::Untimed { scenario: row.name().to_owned(), frames: lost });
+        return Err(CompareError::Untimed { scenario: name.to_owned(), frames: lost });
     };
     Ok(((WINDOW_NS / ns / 64.0) as u64 * 64).clamp(FRAMES_LEAST, FRAMES_MOST))
 }

@@ -71,7 +71,7 @@ pub fn of_topologies(a: (&Path, &[String]), b: (&Path, &[String])) -> Result<Pai
         changes => format!("{} with {}", path.display(), changes.join(", ")),
     };
     let (x, y) = (changed(a.0, &read(a.0)?, a.1)?, changed(b.0, &read(b.0)?, b.1)?);
-    Ok(Pairing::new(x, y, name(a), name(b))?)
+    Ok(Pairing::new(x, y, name(a), name(b)))
 }
 
 /// Two objects: in place of a program of a topology, or on a path of the lab's.
@@ -113,7 +113,7 @@ pub fn of_objects(
         }
         topology::parse(&path, &document.to_string()).map_err(|error| SourceError::Topology(Box::new(error)))
     };
-    Ok(Pairing::new(side(a)?, side(b)?, a.display().to_string(), b.display().to_string())?)
+    Ok(Pairing::new(side(a)?, side(b)?, a.display().to_string(), b.display().to_string()))
 }
 
 fn read(path: &Path) -> Result<String, SourceError> {

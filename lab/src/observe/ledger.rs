@@ -188,6 +188,14 @@ pub fn settle(seen: &Observation, reasons: &dyn DropReasons) -> Settled {
         add(name, true, end.dropped, verdict("verdict"));
         add(name, true, port.egress_dropped, verdict("egress verdict"));
 
+        if port.role == Role::OtherCpu && !port.native && end.delivered > 0 && port.egress_dropped > 0 {
+            // kernel/bpf/cpumap.c, cpu_map_bpf_prog_run_skb: it returned at the first frame that it dropped or redirected.
+            notes.push(format!(
+                "{name}: in generic mode, kernels before 6.15 run a cpumap's program on no frame of a batch that comes \
+                 after the first one that it drops: {} frames went to the stack unseen",
+                end.delivered
+            ));
+        }
         let redirected = redirected(seen, slot, port);
         let copies: Vec<u64> = port.targets.iter().map(|to| seen.copies(slot, *to)).collect();
         let made: u64 = copies.iter().sum();

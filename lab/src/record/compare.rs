@@ -109,8 +109,24 @@ pub struct CalibrateReport {
     pub detect: Vec<Detection>,
     /// What is the smallest cost that can be found in some time, by the A/A comparison's noise.
     pub sight: Vec<SightRow>,
+    /// Whether hops are additive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub additivity: Option<Additivity>,
     /// Remarks.
     pub notes: Vec<String>,
+}
+
+/// Whether a hop costs the same behind one hop as behind three: without that, differences of chains are no prices.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Additivity {
+    /// Costs of the second, third and fourth hop, in nanoseconds.
+    pub hops_ns: Vec<f64>,
+    /// Their 90 % intervals; `null` with too few reloads.
+    pub ci: Vec<[Option<f64>; 2]>,
+    /// Whether they are equal within half a nanosecond; `None`: undecided.
+    pub holds: Option<bool>,
+    /// Reloads that it rests on.
+    pub reloads: u64,
 }
 
 /// A known slowdown.

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::record::{
     Fingerprint,
-    compare::{CalibrateReport, CompareReport, CompareRow},
+    compare::{Additivity, CalibrateReport, CompareReport, CompareRow},
 };
 
 /// Stands at every row of a comparison whose sides are not alike.
@@ -202,6 +202,7 @@ pub(super) fn calibration(report: &CalibrateReport) -> Shown {
     }
     let grids = [detect, sight].into_iter().filter(|grid| !grid.rows.is_empty()).collect();
     let mut sentences = vec![format!("{} blocks in {:.1} s", thousands(report.blocks), report.seconds)];
+    sentences.extend(report.additivity.as_ref().map(hops));
     sentences.extend(report.notes.iter().map(|note| format!("note: {note}")));
     sentences.push(format!("seed {}", report.seed));
     Shown {
@@ -210,6 +211,20 @@ pub(super) fn calibration(report: &CalibrateReport) -> Shown {
         grids,
         sentences,
     }
+}
+
+/// Whether hops are additive, in a sentence.
+fn hops(of: &Additivity) -> String {
+    let costs = of.hops_ns.iter().map(|ns| four(*ns)).collect::<Vec<_>>().join(", ");
+    let said = match of.holds {
+        Some(true) => "equal within 0.5 ns, so that differences of chains are prices",
+        Some(false) => {
+            "warning: they differ by more than 0.5 ns: a hop's price depends on where it is, and a difference of chains is \
+             no price of a hop"
+        }
+        None => "too noisy to say whether they are equal within 0.5 ns",
+    };
+    format!("the second, third and fourth hop cost {costs} ns: {said}")
 }
 
 /// Colours the verdicts' words.

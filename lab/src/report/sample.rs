@@ -10,8 +10,8 @@ use crate::{
             Nanoseconds, Rows,
         },
         compare::{
-            CALIBRATE_SCHEMA, COMPARE_SCHEMA, CalibrateReport, CompareReport, CompareRow, CompareVerdict, Detection,
-            SightRow,
+            Additivity, CALIBRATE_SCHEMA, COMPARE_SCHEMA, CalibrateReport, CompareReport, CompareRow, CompareVerdict,
+            Detection, SightRow,
         },
         history::{HISTORY_SCHEMA, HistoryChange, HistoryReport, HistoryResult, HistorySeries},
     },
@@ -227,6 +227,12 @@ pub(crate) fn calibration() -> CalibrateReport {
         blocks: 3_000,
         detect: vec![detection(2.04, Some(3.2), 2.11), detection(0.051, None, 0.02)],
         sight: vec![sight(1.0, 0.52, 0.91), sight(20.0, 0.1213, 0.2134)],
+        additivity: Some(Additivity {
+            hops_ns: vec![88.4, 88.6, 88.5],
+            ci: vec![[Some(88.1), Some(88.7)], [Some(88.3), Some(88.9)], [Some(88.2), Some(88.8)]],
+            holds: Some(true),
+            reloads: 40,
+        }),
         notes: vec!["time was stolen in 12 blocks, which were drawn again".to_owned()],
     }
 }

@@ -124,7 +124,7 @@ fn send(
             let key =
                 SourceKey { from: traffic.from, template: spec.frame(0, 0, 0)?, flows: traffic.flows, marker: true };
             lab.start_source(&key)?;
-            let offered = live::send(lab, &key, amount, batch, pace, stop, &heard)?;
+            let offered = live::send(lab, &key, amount, batch, live::unhurried_batches(), pace, stop, &heard)?;
             lab.take_sequences((offered / u64::from(traffic.flows)) as u32 + 1);
             Ok(offered)
         }

@@ -1,21 +1,40 @@
-//! A run's fingerprint: the host's, and of each scenario what sends and which devmaps there are.
+//! A run's fingerprint: the host's, the ports', and of each scenario what sends and which devmaps there are.
 
 use super::{RunOptions, amount_and_engine};
 use crate::{
+    host::{HostError, ethtool::Ethtool},
+    lab::{Lab, LabError},
     measure::fingerprint::{self, RunFacts},
     program::slots_of,
     record::Fingerprint,
-    topology::{Builtin, DevMapKind, Engine, ProgramBody, ProgramId, ProgramSource, Scenario, Topology},
+    topology::{Builtin, DevMapKind, Engine, Port, PortId, ProgramBody, ProgramId, ProgramSource, Scenario, Topology},
 };
 
 /// The fingerprint of a run of a topology.
-pub(super) fn fingerprint(topology: &Topology, options: &RunOptions) -> Fingerprint {
+pub(crate) fn fingerprint(topology: &Topology, options: &RunOptions) -> Fingerprint {
     let mut fingerprint = fingerprint::of_host();
     let wanted = |scenario: &&Scenario| options.only.is_empty() || options.only.contains(&scenario.name);
     for scenario in topology.scenarios.iter().filter(wanted) {
         fingerprint.0.extend(of_scenario(topology, scenario, options).0);
     }
     fingerprint
+}
+
+/// The ports' part. To be read of a lab that has no programs yet: attaching one sets its ports' GRO by its mode.
+///
+/// # Errors
+/// Where a namespace can't be entered, or a port is gone.
+pub(crate) fn of_ports(lab: &Lab) -> Result<Fingerprint, LabError> {
+    let topology = lab.topology();
+    let read = |(n, port): (usize, &Port)| -> Result<_, LabError> {
+        let name = topology.port_name(PortId(n));
+        let of = lab.in_node(PortId(n), || -> Result<_, HostError> {
+            fingerprint::of_port(&name, &Ethtool::open()?, &port.name, None)
+        })??;
+        Ok((name, of))
+    };
+    let ports = topology.ports.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
+    Ok(fingerprint::of_ports(&ports))
 }
 
 fn of_scenario(topology: &Topology, scenario: &Scenario, options: &RunOptions) -> Fingerprint {

@@ -179,7 +179,7 @@ impl Window {
         }
         let started = Instant::now();
         let frames = match self.engine {
-            Engine::Live { batch } => live::send(lab, &self.key, amount, batch, None, stop, &quiet)?,
+            Engine::Live { batch } => live::send(lab, &self.key, amount, batch, None, None, stop, &quiet)?,
             Engine::Packet => packet::send(lab, &self.packets, amount, None, stop, &quiet)?,
             // It knows by itself how long it took, without opening its socket.
             Engine::Xsk => return xsk::send(lab, &self.packets, amount, None, stop, &quiet),

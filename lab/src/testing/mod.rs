@@ -44,16 +44,23 @@ pub fn has(name: &str) -> bool {
             None => panic!("`{name}` is no ability that `xdplab doctor` knows"),
         },
     };
-    if !missing {
-        return true;
+    if missing {
+        lacks(name);
     }
+    !missing
+}
+
+/// Ends a test for what the host was found to lack, by a trial of the test's own: writes the skip down.
+///
+/// # Panics
+/// Where `XDPLAB_MAY_SKIP` does not name it.
+pub fn lacks(name: &str) {
     let allowed = std::env::var("XDPLAB_MAY_SKIP").unwrap_or_default();
     assert!(
         allowed.split(',').any(|allowed| allowed.trim() == name),
         "this host lacks {name}, which the test needs; XDPLAB_MAY_SKIP={name} allows to skip it"
     );
     skip(name);
-    false
 }
 
 /// Writes a skip down.

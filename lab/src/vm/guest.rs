@@ -82,7 +82,8 @@ impl Task {
 /// Whether a variable of our environment is the command's business in the guest as well.
 pub fn passes_through(name: &OsStr) -> bool {
     const PREFIXES: [&str; 6] = ["XDPLAB_", "RUST_", "CARGO_", "NEXTEST_", "INSTA_", "LC_"];
-    const NAMES: [&str; 7] = ["HOME", "LANG", "COLUMNS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PROPTEST_CASES"];
+    const NAMES: [&str; 8] =
+        ["PATH", "HOME", "LANG", "COLUMNS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PROPTEST_CASES"];
     // What a shell can't export by its name is left out.
     let plain = |name: &&str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     // A token of a registry has no business in another kernel's memory.
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn secrets_stay_here() {
         assert!(passes_through(OsStr::new("XDPLAB_MAY_SKIP")) && passes_through(OsStr::new("RUST_BACKTRACE")));
-        for name in ["CARGO_REGISTRY_TOKEN", "SSH_AUTH_SOCK", "RUST_A-B", "PATH"] {
+        for name in ["CARGO_REGISTRY_TOKEN", "SSH_AUTH_SOCK", "RUST_A-B", "LD_PRELOAD"] {
             assert!(!passes_through(OsStr::new(name)), "{name}");
         }
     }

@@ -80,7 +80,9 @@ impl Machine {
         let mut arguments = vec!["--run".to_owned(), self.image.path.display().to_string()];
         let mut add = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
         if self.acceleration == Acceleration::Emulated {
-            add(&["--disable-kvm"]);
+            // Without the latter a 6.1 takes the HPET for a clock, whose every reading is a way through qemu: two fifths of
+            // the time of live frames, and so slow that veth rings overflow.
+            add(&["--disable-kvm", "--append", "tsc=reliable"]);
         }
         // A microvm has no PCI, and so none of the NICs. 9p needs no daemon.
         add(&["--disable-microvm", "--force-9p", "--user", "root", "--verbose"]);
@@ -92,7 +94,13 @@ impl Machine {
         for argument in &self.append {
             add(&["--append", argument]);
         }
-        let qemu: Vec<String> = self.nics.iter().flat_map(Nic::arguments).collect();
+        let mut qemu = Vec::new();
+        if self.acceleration == Acceleration::Emulated {
+            // In one thread, all processors by turns. With a thread each they may run kernel text that is being rewritten,
+            // which crashed a 6.12 within minutes while XDP programs came and went (bpf_dispatcher_xdp_func).
+            qemu.extend(["-accel".to_owned(), "tcg,thread=single".to_owned()]);
+        }
+        qemu.extend(self.nics.iter().flat_map(Nic::arguments));
         if !qemu.is_empty() {
             add(&[&format!("--qemu-opts={}", qemu.join(" "))]);
         }

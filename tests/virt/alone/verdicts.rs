@@ -26,7 +26,7 @@ fn a_program_is_as_fast_as_itself_and_a_known_slowdown_is_found() {
         return;
     }
     let compare = |extra: u32, budget: f64| {
-        let pairing = Pairing::new(dropping(0), dropping(extra), "a".to_owned(), "b".to_owned()).unwrap();
+        let pairing = Pairing::new(dropping(0), dropping(extra), "a".to_owned(), "b".to_owned());
         let options = CompareOptions {
             budget: Some(budget),
             reloads: 16,
@@ -44,7 +44,7 @@ fn a_program_is_as_fast_as_itself_and_a_known_slowdown_is_found() {
         assert_eq!(row.verdict, CompareVerdict::Regressed, "{row:#?}");
         assert!(row.delta_ns > 20.0 && row.reloads >= 6 && row.blocks >= row.reloads, "{row:#?}");
     }
-    let faster = Pairing::new(dropping(300), dropping(0), "a".to_owned(), "b".to_owned()).unwrap();
+    let faster = Pairing::new(dropping(300), dropping(0), "a".to_owned(), "b".to_owned());
     let options =
         CompareOptions { budget: Some(1.0), reloads: 16, blocks: 4, floor: false, ..CompareOptions::default() };
     let faster = xdplab::compare::run(&faster, &options, &Stop::default(), &Silent).unwrap();
@@ -53,7 +53,7 @@ fn a_program_is_as_fast_as_itself_and_a_known_slowdown_is_found() {
     assert!(same.rows.iter().all(|row| row.verdict == CompareVerdict::Ok), "{:#?}", same.rows);
     assert_eq!((same.seed, same.interleaved), (7, true));
     let few = CompareOptions { reloads: 1, ..CompareOptions::default() };
-    let pairing = Pairing::new(dropping(0), dropping(0), "a".to_owned(), "b".to_owned()).unwrap();
+    let pairing = Pairing::new(dropping(0), dropping(0), "a".to_owned(), "b".to_owned());
     let error = xdplab::compare::run(&pairing, &few, &Stop::default(), &Silent).unwrap_err();
     assert!(error.is_of_the_input(), "{error}");
     insta::assert_snapshot!(error, @"1 reloads are too few: an interval of 90 % takes 6 at least. Windows of one load say where its code lay, not what it costs");
@@ -64,7 +64,7 @@ fn a_budget_below_the_noise_floor_is_refused() {
     if !xdplab::testing::has("root") {
         return;
     }
-    let pairing = Pairing::new(dropping(0), dropping(0), "a".to_owned(), "b".to_owned()).unwrap();
+    let pairing = Pairing::new(dropping(0), dropping(0), "a".to_owned(), "b".to_owned());
     let options = CompareOptions { budget: Some(1e-6), ..CompareOptions::default() };
     let error = xdplab::compare::run(&pairing, &options, &Stop::default(), &Silent).unwrap_err();
     assert!(error.is_of_the_input() && error.to_string().contains("below the noise floor"), "{error}");
@@ -87,7 +87,7 @@ fn redirecting(extra: u32) -> Topology {
 
 /// A comparison of the bare program with one that takes some steps more.
 fn against(extra: u32, options: CompareOptions) -> CompareReport {
-    let pairing = Pairing::new(redirecting(0), redirecting(extra), "a".to_owned(), "b".to_owned()).unwrap();
+    let pairing = Pairing::new(redirecting(0), redirecting(extra), "a".to_owned(), "b".to_owned());
     let options = CompareOptions { floor: false, ..options };
     xdplab::compare::run(&pairing, &options, &Stop::default(), &Silent).unwrap()
 }
@@ -140,4 +140,24 @@ fn without_loading_anew_the_same_programs_stay_where_they_are() {
     let report = against(0, kept);
     assert_eq!(report.rows[0].reloads, 6);
     assert!(report.notes.iter().any(|note| note.starts_with("programs were not loaded anew")), "{:?}", report.notes);
+}
+
+#[test]
+fn a_second_hop_costs_more_though_it_takes_another_lab() {
+    if !xdplab::testing::has("root") {
+        return;
+    }
+    // The same sender, traffic and scenario; the candidate has a node, a link and a program more.
+    let mut one = dropping(0);
+    one.scenarios[0].name = "redirect".to_owned();
+    let pairing = Pairing::new(one, redirecting(0), "one".to_owned(), "two".to_owned());
+    assert_eq!(pairing.differs_in, ["nodes", "links and ports", "names and places of programs"]);
+    let options = CompareOptions { budget: Some(5.0), reloads: 16, blocks: 4, ..CompareOptions::default() };
+    let report = xdplab::compare::run(&pairing, &options, &Stop::default(), &Silent).unwrap();
+    let [row] = report.rows.as_slice() else { panic!("{report:#?}") };
+    assert_eq!(row.verdict, CompareVerdict::Regressed, "{row:#?}");
+    assert!(row.delta_ns > 5.0 && row.reloads >= 6 && report.floor_ns.is_some(), "{report:#?}");
+    assert!(report.notes.iter().any(|note| note.contains("differ in nodes, links and ports")), "{:?}", report.notes);
+    assert_eq!(report.fingerprint.0["port * driver"], "veth");
+    println!("{:.1} ns more ({:.1} to {:.1}), floor {:?}", row.delta_ns, row.a_ns, row.b_ns, report.floor_ns);
 }

@@ -6,17 +6,12 @@ use xdplab::{
     xdp::XdpMode::{Generic, Native},
 };
 
+use crate::kernel;
+
 use super::{
     frames::template,
     net::{attach, builtin, in_namespace, ip, loaded, port, source, veth},
 };
-
-/// Major and minor version of the running kernel.
-fn kernel() -> (u32, u32) {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    let mut numbers = release.split('.').map(|part| part.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
-}
 
 /// The message of a refused attach in native mode to port 0.
 fn refused() -> String {
@@ -35,7 +30,7 @@ fn a_peer_with_a_large_mtu_is_named_with_the_kernel_s_words() {
         let message = program.attach(port(0), Native).unwrap_err().to_string();
         // Kernels before 6.6 keep their words to themselves.
         assert!(
-            message.contains("(the kernel says: veth: Peer MTU is too large to set XDP)") || kernel() < (6, 6),
+            message.contains("(the kernel says: veth: Peer MTU is too large to set XDP)") || kernel::version() < (6, 6),
             "{message}"
         );
     });

@@ -5,4 +5,4 @@ mod frames;
 mod net;
 mod objects;
 mod paths;
-mod traits;
+pub(crate) mod traits;

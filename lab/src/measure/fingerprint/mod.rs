@@ -19,7 +19,7 @@ use std::{
     path::Path,
 };
 
-pub use port::of_port;
+pub use port::{of_port, of_ports};
 
 use crate::record::Fingerprint;
 
@@ -109,11 +109,11 @@ pub fn is_identity(name: &str) -> bool {
     !VOLATILE.contains(&name) && of_port.is_none_or(|last| !VOLATILE_OF_PORTS.contains(&last))
 }
 
-/// A short name for what is the same on one machine, from boot to boot: of the entries that must be equal, those that are
-/// not of a run, nor of what else runs on the host.
+/// A short name for what is the same of one lab on one machine, from boot to boot: of the entries that must be equal, its
+/// ports' with them, those that are not of a run, nor of what else runs on the host.
 pub fn key(fingerprint: &Fingerprint) -> String {
     let passing = ["dispatcher-programs", "tracing-programs"];
-    let is_of_run = |name: &str| RUN.iter().any(|start| name.starts_with(start)) || name.starts_with(port::PREFIX);
+    let is_of_run = |name: &str| RUN.iter().any(|start| name.starts_with(start));
     let mut crc = flate2::Crc::new();
     for (name, value) in &fingerprint.0 {
         if is_identity(name) && !is_of_run(name) && !passing.contains(&name.as_str()) {
@@ -258,6 +258,17 @@ mod tests {
         assert_eq!(concerning(&all, "drop"), drop);
         assert_eq!(concerning(&all, "drop of all"), fingerprint(&[("kernel", "6.18"), ("engine", "xsk")]));
         assert_eq!(concerning(&drop, "drop"), drop);
+    }
+
+    #[test]
+    fn the_key_has_a_ports_settings_and_not_where_it_sits() {
+        let of = |offloads, bus| {
+            let port =
+                [("kernel", "6.18"), ("port * offloads", offloads), ("port dut:rx0 bus", bus), ("engine", "live")];
+            key(&fingerprint(&port))
+        };
+        assert_eq!(of("rx-gro", "0000:01:00.0"), of("rx-gro", "0000:02:00.0"));
+        assert_ne!(of("rx-gro", "0000:01:00.0"), of("none", "0000:01:00.0"));
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! A port's part of the fingerprint: the driver and how the device is set up.
 
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use super::{Entries, read};
 use crate::{
@@ -57,6 +60,42 @@ pub fn of_port(port: &str, ethtool: &Ethtool, interface: &str, sysfs: Option<&Pa
     }
     Ok(Fingerprint(entries.into_iter().map(|(name, value)| (format!("{PREFIX}{port} {name}"), value)).collect()))
 }
+
+/// The entries of all ports of a lab, each as [`of_port`] gives it. What most ports have stands once, as `port * driver`;
+/// of what differs from it, each value stands once, named after its ports: a lab of many ports is told in a few lines.
+pub fn of_ports(ports: &[(String, Fingerprint)]) -> Fingerprint {
+    let mut by_entry: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
+    let own = |port: &str, name: &str| name.len() - format!("{PREFIX}{port} ").len();
+    let names: BTreeSet<&str> = ports
+        .iter()
+        .flat_map(|(port, of)| of.0.keys().map(move |name| &name[name.len() - own(port, name)..]))
+        .collect();
+    for (port, of) in ports {
+        for name in &names {
+            let value = of.0.get(&format!("{PREFIX}{port} {name}")).map_or(NOT_TOLD, String::as_str);
+            by_entry.entry(name).or_default().entry(value).or_default().push(port);
+        }
+    }
+    let mut entries = Entries::new();
+    for (name, values) in by_entry {
+        // Of values that are equally common the last one by its text.
+        let common = values.iter().max_by_key(|(_, of)| of.len()).map(|(value, _)| *value);
+        for (value, of) in values {
+            let whose = match of.as_slice() {
+                _ if Some(value) == common => "*".to_owned(),
+                [first, rest @ ..] if rest.len() >= NAMED => format!("{first} and {} more", rest.len()),
+                few => few.join(", "),
+            };
+            entries.insert(format!("{PREFIX}{whose} {name}"), value.to_owned());
+        }
+    }
+    Fingerprint(entries)
+}
+
+/// What stands for an entry that other ports' drivers tell and this one's does not.
+const NOT_TOLD: &str = "not told";
+/// So many ports that differ in the same way are named one by one, at most.
+const NAMED: usize = 4;
 
 fn of_driver(info: &DriverInfo) -> Entries {
     let DriverInfo { driver, version, firmware, bus } = info;
@@ -131,5 +170,36 @@ mod tests {
             bus: String::new(),
         };
         assert_eq!(of_driver(&info).into_keys().collect::<Vec<_>>(), ["driver", "driver-version"]);
+    }
+
+    fn told(port: &str, entries: &[(&str, &str)]) -> (String, Fingerprint) {
+        let own = entries.iter().map(|(name, value)| (format!("{PREFIX}{port} {name}"), (*value).to_owned()));
+        (port.to_owned(), Fingerprint(own.collect()))
+    }
+
+    #[test]
+    fn what_most_ports_have_stands_once() {
+        let mut ports: Vec<_> =
+            (0..200).map(|n| told(&format!("h{n:03}:p"), &[("driver", "veth"), ("offloads", "rx-gro")])).collect();
+        let words = |ports: &[(String, Fingerprint)]| -> Vec<String> {
+            of_ports(ports).0.into_iter().map(|(name, value)| format!("{name}: {value}")).collect()
+        };
+        assert_eq!(words(&ports), ["port * driver: veth", "port * offloads: rx-gro"]);
+        ports[7] = told("h007:p", &[("driver", "i40e"), ("offloads", "rx-gro"), ("firmware", "9.2")]);
+        assert_eq!(
+            words(&ports),
+            [
+                "port * driver: veth",
+                "port * firmware: not told",
+                "port * offloads: rx-gro",
+                "port h007:p driver: i40e",
+                "port h007:p firmware: 9.2",
+            ]
+        );
+        for (n, port) in ports.iter_mut().enumerate().skip(100).take(60) {
+            *port = told(&format!("h{n:03}:p"), &[("driver", "veth"), ("offloads", "none")]);
+        }
+        assert!(words(&ports).contains(&"port h100:p and 59 more offloads: none".to_owned()), "{:?}", words(&ports));
+        assert_eq!(of_ports(&[]), Fingerprint::default());
     }
 }
