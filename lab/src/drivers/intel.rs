@@ -15,6 +15,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: true,
         channels: "one transmit queue more for each receive queue",
         link_flaps: true,
+        forgets_mac: false,
         lro_off: false,
         counters: Counters {
             drops: &["rx_dropped", "port.tx_dropped_link_down"],
@@ -37,6 +38,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         channels: "one transmit queue for each CPU, 64 at most: up to twice as many CPUs share them behind a lock, and \
                    with more no program attaches",
         link_flaps: true,
+        forgets_mac: false,
         lro_off: true,
         counters: Counters {
             drops: &["rx_dropped", "alloc_rx_page_failed", "alloc_rx_buff_failed"],
@@ -58,6 +60,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         channels: "one transmit queue for each CPU; with fewer, CPUs share them behind a lock (before 5.16, redirects \
                    fail on a CPU that has none)",
         link_flaps: true,
+        forgets_mac: false,
         lro_off: true,
         counters: Counters {
             drops: &["rx_dropped", "rx_alloc_fail", "rx_buf_failed"],
@@ -78,6 +81,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: false,
         channels: "the stack's transmit queues, shared behind their locks",
         link_flaps: true,
+        forgets_mac: false,
         lro_off: false,
         counters: Counters {
             drops: &["rx_queue_N_drops", "rx_queue_N_alloc_failed"],
@@ -98,6 +102,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: false,
         channels: "the stack's transmit queues, shared behind their locks",
         link_flaps: true,
+        forgets_mac: false,
         lro_off: false,
         counters: Counters {
             drops: &["rx_queue_N_drops", "rx_queue_N_alloc_failed"],
@@ -118,6 +123,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: false,
         channels: "",
         link_flaps: false,
+        forgets_mac: false,
         lro_off: false,
         counters: Counters {
             drops: &["rx_dropped"],

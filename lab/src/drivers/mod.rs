@@ -87,6 +87,7 @@ pub struct Counters {
 
 /// A driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Driver {
     /// Its name, as ethtool gives it.
     pub name: &'static str,
@@ -109,6 +110,8 @@ pub struct Driver {
     pub channels: &'static str,
     /// Whether the link goes down for a while when a program is attached or detached.
     pub link_flaps: bool,
+    /// Whether it has its own MAC address again, and not the one that it was given, once a program is attached.
+    pub forgets_mac: bool,
     /// Whether LRO, or GRO in hardware, must be off, or is switched off, for a native program.
     pub lro_off: bool,
     /// Where frames are counted.

@@ -15,6 +15,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: false,
         channels: "one transmit queue more for each receive queue",
         link_flaps: true,
+        forgets_mac: false,
         lro_off: false,
         counters: Counters {
             drops: &["rx_xdp_drop", "rx_xdp_tx_full", "rx_dropped"],
@@ -35,6 +36,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: true,
         channels: "one XDP transmit queue for each channel; standard statistics leave out what XDP took",
         link_flaps: true,
+        forgets_mac: false,
         lro_off: true,
         counters: Counters {
             drops: &["rx_xdp_drop", "rx_xdp_tx_full", "rx_xdp_tx_err", "tx_xdp_full", "tx_xdp_err"],
@@ -59,6 +61,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: false,
         channels: "combined channels only, and as many transmit queues more as receive queues",
         link_flaps: true,
+        forgets_mac: false,
         lro_off: true,
         counters: Counters {
             drops: &["[N]: rx_discards", "[N]: rx_drops", "rx_drop_pkts"],
@@ -84,6 +87,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: false,
         channels: "half of the queues at most: the other half is for XDP",
         link_flaps: true,
+        forgets_mac: false,
         lro_off: false,
         counters: Counters {
             drops: &["queue_N_rx_xdp_drop", "queue_N_rx_xdp_aborted", "rx_drops"],

@@ -21,6 +21,8 @@ use crate::{
 pub struct PortSettings<'a> {
     /// The port, as `node:port`.
     pub port: String,
+    /// The NIC's driver.
+    pub driver: String,
     /// Its name in the node.
     pub name: &'a str,
     /// Its interface index in the node.
@@ -129,6 +131,9 @@ fn settle(inside: &Inside, wanted: &PortSettings<'_>, netlink: &Netlink) -> Resu
             // Frames to an address that is not its own reach it all the same.
             netlink.set_promiscuous(wanted.ifindex, true).await?;
             notes.push(format!("{}: its driver keeps its own MAC address, so it is promiscuous", wanted.port));
+        }
+        if crate::drivers::known(&wanted.driver).is_some_and(|driver| driver.forgets_mac) {
+            netlink.set_promiscuous(wanted.ifindex, true).await?;
         }
         Ok::<(), HostError>(())
     })?;
