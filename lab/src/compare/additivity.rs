@@ -54,7 +54,7 @@ pub fn run(seconds: f64, seed: u64, stop: &Stop, progress: &dyn Progress) -> Res
         chains.load(&mut dice)?;
         reloads.extend(chains.measure(stop)?);
     }
-    chains.lab.down()?;
+    chains.down()?;
     Ok(judge(&reloads))
 }
 
@@ -108,6 +108,13 @@ impl Chains {
         lab.put(ProgramId(HOPS), &end)?;
         let window = Window::new(&lab, &topology, scenario, &RunOptions::default())?.with(FRAMES, Clock::Source);
         Ok(Self { hops: Vec::new(), end, spare, wanted, window, lab })
+    }
+
+    fn down(self) -> Result<(), LabError> {
+        let Self { hops, end, spare, lab, .. } = self;
+        // Links go before the ports that they are at.
+        drop((hops, end, spare));
+        lab.down().map(drop)
     }
 
     /// Loads the redirecting programs anew, in random order, with padding of random size between them.

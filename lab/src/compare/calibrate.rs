@@ -82,7 +82,14 @@ pub fn run(options: &CalibrateOptions, stop: &Stop, progress: &dyn Progress) -> 
             detectable_ns: sight.detectable,
         })
         .collect();
-    let hops = if stop.is_asked() { None } else { additivity::run(HOPS_SECONDS, seed, stop, progress)? };
+    let mut notes = vec![
+        "the path is one hop of veth, a program that drops; the slowdowns are steps of work in that program".to_owned(),
+    ];
+    let hops = if stop.is_asked() { Ok(None) } else { additivity::run(HOPS_SECONDS, seed, stop, progress) };
+    let hops = hops.unwrap_or_else(|error| {
+        notes.push(format!("whether hops are additive could not be found out: {error}"));
+        None
+    });
     let mut detect = Vec::new();
     for extra in &options.extra {
         if stop.is_asked() {
@@ -115,10 +122,7 @@ pub fn run(options: &CalibrateOptions, stop: &Stop, progress: &dyn Progress) -> 
         detect,
         sight,
         additivity: hops,
-        notes: vec![
-            "the path is one hop of veth, a program that drops; the slowdowns are steps of work in that program"
-                .to_owned(),
-        ],
+        notes,
     })
 }
 

@@ -130,6 +130,12 @@ pub enum CompareError {
         /// Reloads asked for.
         found: usize,
     },
+    /// The host's NICs are there once.
+    #[error(
+        "two topologies of different structure are two labs side by side, and the same NICs can't be in both: compare them \
+         with --nics virtual, or run each by itself and compare the reports"
+    )]
+    TwoLabsOnNics,
     /// Too few boots.
     #[error("{found} boots of each kernel are too few: an interval of 90 % takes {} at least", kernels::FEWEST_PAIRS)]
     TooFewBoots {
@@ -349,6 +355,9 @@ impl Rig {
             let rows = rows.into_iter().map(|row| RowUnderTest::new(&lab, pairing, row, only));
             let rows = rows.collect::<Result<_, _>>()?;
             return Ok((Self::One(Box::new(lab), rows), [ports, Fingerprint::default()]));
+        }
+        if !cabling.cables.is_empty() {
+            return Err(CompareError::TwoLabsOnNics);
         }
         let labs = TwoLabs::new(&pairing.a, &pairing.b)?;
         let [a, b] = labs.both();
