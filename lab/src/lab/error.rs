@@ -119,7 +119,8 @@ pub enum LabError {
     },
     /// Two ports are not cabled as the host file says.
     #[error(
-        "no frame from {from}, which is NIC {from_nic}, arrives at {to}, which is NIC {to_nic}: are they cabled together?          `xdplab nics --discover` finds out which ports are; the host file says that these two are"
+        "no frame from {from}, which is NIC {from_nic}, arrives at {to}, which is NIC {to_nic}: are they cabled together? \
+         The host file says so: correct its [[cables]], or look after the cable"
     )]
     NoCanary {
         /// The sending port.

@@ -39,7 +39,7 @@ pub struct PortSettings<'a> {
     pub irq_cpus: &'a [u32],
 }
 
-/// A NIC that is lent. It has to be given back with [`super::give_back`].
+/// A NIC that is lent. It has to be given back: `give_back` does it.
 #[derive(Debug)]
 pub struct Loan {
     /// What it was like.
