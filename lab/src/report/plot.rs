@@ -67,7 +67,7 @@ impl Chart {
     }
 
     fn draw(&self, out: &mut String) {
-        let dots = || self.series.iter().flat_map(|series| &series.dots).filter(|dot| dot.y.is_finite());
+        let dots = || self.series.iter().flat_map(|series| &series.dots).filter(|dot| can_be_drawn(dot.y));
         let ends = |dot: &Dot| [dot.y, dot.ci.map_or(dot.y, |ci| ci[0]), dot.ci.map_or(dot.y, |ci| ci[1])];
         let places = dots().map(|dot| dot.x).chain(self.levels.iter().flat_map(|[from, to, _]| [*from, *to]));
         // What values are over is counted: windows, runs, programs.
@@ -117,7 +117,7 @@ impl Chart {
 }
 
 fn series_of(out: &mut String, series: &Series, colour: &str, across: &Axis, up: &Axis) {
-    let dots: Vec<&Dot> = series.dots.iter().filter(|dot| dot.y.is_finite()).collect();
+    let dots: Vec<&Dot> = series.dots.iter().filter(|dot| can_be_drawn(dot.y)).collect();
     if series.joined && dots.len() > 1 {
         let points: Vec<String> =
             dots.iter().map(|dot| format!("{:.1},{:.1}", across.at(dot.x), up.at(dot.y))).collect();
@@ -130,7 +130,7 @@ fn series_of(out: &mut String, series: &Series, colour: &str, across: &Axis, up:
     for dot in dots {
         let (x, y) = (across.at(dot.x), up.at(dot.y));
         let _ = write!(out, "<g><title>{}</title>", escape(&dot.label));
-        if let Some([low, high]) = dot.ci.filter(|ci| ci.iter().all(|end| end.is_finite())) {
+        if let Some([low, high]) = dot.ci.filter(|ci| ci.iter().all(|end| can_be_drawn(*end))) {
             line(out, [x, up.at(low), x, up.at(high)], colour, "");
         }
         let _ = writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\" fill=\"{colour}\"/></g>");
@@ -169,7 +169,7 @@ impl Whiskers {
     pub(super) fn svg(&self) -> String {
         let height = TOP + ROW * self.rows.len() as f64 + BOTTOM;
         let mut out = open(height, &self.title);
-        let floor = self.floor.filter(|floor| floor.is_finite()).map(f64::abs);
+        let floor = self.floor.filter(|floor| can_be_drawn(*floor)).map(f64::abs);
         let ends = self.rows.iter().flat_map(|row| {
             let ci = row.ci.into_iter().flatten();
             ci.chain([row.value]).chain(row.budget)
@@ -216,18 +216,18 @@ impl Whisker {
         };
         let _ = write!(out, "<g><title>{}</title>", escape(&self.label));
         text(out, 8.0, y + 4.0, "start", "", &(short + &self.verdict));
-        if let Some([low, high]) = self.ci.filter(|ci| ci.iter().all(|end| end.is_finite())) {
+        if let Some([low, high]) = self.ci.filter(|ci| ci.iter().all(|end| can_be_drawn(*end))) {
             let (from, to) = (across.at(low), across.at(high));
             line(out, [from, y, to, y], COLOURS[0], " stroke-width=\"2\"");
             for end in [from, to] {
                 line(out, [end, y - 5.0, end, y + 5.0], COLOURS[0], "");
             }
         }
-        if let Some(budget) = self.budget.filter(|budget| budget.is_finite()) {
+        if let Some(budget) = self.budget.filter(|budget| can_be_drawn(*budget)) {
             let x = across.at(budget);
             line(out, [x, y - 9.0, x, y + 9.0], COLOURS[1], " stroke-width=\"2\" stroke-dasharray=\"3 2\"");
         }
-        if self.value.is_finite() {
+        if can_be_drawn(self.value) {
             let _ = write!(
                 out,
                 "<circle cx=\"{:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"{}\"/>",
@@ -265,7 +265,7 @@ impl Axis {
     /// An axis that has all values and some room beside; values that are not finite have no place.
     fn over(values: impl Iterator<Item = f64>, from: f64, to: f64, beside: f64) -> Self {
         let (low, high) = values
-            .filter(|value| value.is_finite())
+            .filter(|value| can_be_drawn(*value))
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
         let (low, high) = if low > high { (0.0, 1.0) } else { (low, high) };
         // Halves: the range of two numbers may be none.
@@ -330,6 +330,11 @@ fn text(out: &mut String, x: f64, y: f64, anchor: &str, more: &str, words: &str)
     let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" {more}>{}</text>", escape(words));
 }
 
+/// Whether a value has a place on an axis: the span of two larger ones is not a number any more.
+fn can_be_drawn(value: f64) -> bool {
+    value.abs() < 1e300
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -342,6 +347,13 @@ mod tests {
         assert_eq!(axis.ticks(), [96.0, 98.0, 100.0, 102.0, 104.0]);
         assert!((axis.at(95.2) - 0.0).abs() < 1e-6 && (axis.at(104.9) - 100.0).abs() < 1e-6);
         assert_eq!([96.0, 0.25, -0.0, 1e9].map(tick), ["96", "0.25", "0", "1.00e9"]);
+    }
+
+    #[test]
+    fn a_span_that_is_no_number_has_no_place() {
+        assert!(
+            can_be_drawn(-1.0e9) && !can_be_drawn(1.766e308) && !can_be_drawn(f64::NAN) && !can_be_drawn(f64::INFINITY)
+        );
     }
 
     proptest! {
