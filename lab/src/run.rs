@@ -133,6 +133,8 @@ pub fn run(
     if !options.no_pricing && !stop.is_asked() {
         budgets::check(topology, &mut cases, &fingerprint, options, stop, progress)?;
     }
+    let cpu = fingerprint.0.get("cpu").cloned().unwrap_or_default();
+    let scenarios = judge(topology, cases, options, &cabling, &cpu);
     Ok(Report {
         topology: Some(baseline::record(topology)),
         schema: REPORT_SCHEMA.to_owned(),
@@ -142,7 +144,7 @@ pub fn run(
         fingerprint,
         links: cabling.links(topology),
         notes: remarks,
-        scenarios: judge(topology, cases, options, &cabling),
+        scenarios,
     })
 }
 
@@ -162,7 +164,7 @@ pub fn scenario(lab: &mut Lab, name: &str, mode: XdpMode, options: &RunOptions) 
     let id = find(&topology, name)?;
     lab.watch(if has_users_program(&topology) { EventSet::All } else { EventSet::Own })?;
     let case = correctness::run(lab, id, mode, options, &Stop::default(), &Silent)?;
-    let mut records = judge(&topology, vec![case], options, &Cabling::default());
+    let mut records = judge(&topology, vec![case], options, &Cabling::default(), "");
     Ok(records.remove(0))
 }
 
@@ -189,15 +191,25 @@ fn find(topology: &Topology, name: &str) -> Result<ScenarioId, LabError> {
     })
 }
 
-/// The driver of the port that a scenario's traffic arrives at first.
-fn receiving_driver(topology: &Topology, scenario: &Scenario, cabling: &Cabling) -> String {
+/// The port that a scenario's traffic arrives at first.
+fn receiver(topology: &Topology, scenario: &Scenario, cabling: &Cabling, cpu: &str) -> checks::Receiver {
     let peer = topology.peer(scenario.traffic.from);
     let nic = peer.and_then(|peer| cabling.nic_at(topology, peer));
-    nic.map_or_else(|| "veth".to_owned(), |nic| nic.driver.clone())
+    checks::Receiver {
+        driver: nic.map_or_else(|| "veth".to_owned(), |nic| nic.driver.clone()),
+        speed: nic.and_then(|nic| nic.speed),
+        cpu: cpu.to_owned(),
+    }
 }
 
 /// Holds the costs against the thresholds and gives each case its verdict.
-fn judge(topology: &Topology, cases: Vec<Case>, options: &RunOptions, cabling: &Cabling) -> Vec<ScenarioRecord> {
+fn judge(
+    topology: &Topology,
+    cases: Vec<Case>,
+    options: &RunOptions,
+    cabling: &Cabling,
+    cpu: &str,
+) -> Vec<ScenarioRecord> {
     let mut costs: BTreeMap<XdpMode, BTreeMap<String, Cost>> = BTreeMap::new();
     for case in &cases {
         if let Some(cost) = &case.cost {
@@ -212,9 +224,10 @@ fn judge(topology: &Topology, cases: Vec<Case>, options: &RunOptions, cabling: &
             let scenario = &topology.scenarios[case.scenario.0];
             if let (Some(perf), Some(cost)) = (&scenario.perf, &case.cost) {
                 let others = costs.get(&case.mode).unwrap_or(&none);
-                let driver = receiving_driver(topology, scenario, cabling);
-                let pricing = checks::Pricing { perf, cost, driver: &driver, others, topology };
+                let receiver = receiver(topology, scenario, cabling, cpu);
+                let pricing = checks::Pricing { perf, cost, receiver: &receiver, others, topology };
                 case.checks.extend(checks::pricing(&pricing));
+                case.notes.extend(receiver.unbound(perf));
                 let of = perf.max_ratio.as_ref().map(|bound| &topology.scenarios[bound.of.0].name);
                 if let Some(of) = of.filter(|of| !options.only.is_empty() && !options.only.contains(of)) {
                     case.checks.retain(|check| !check.what.starts_with("max-ratio"));

@@ -124,6 +124,33 @@ pub fn correctness(case: &Correctness<'_>) -> Vec<Check> {
 /// The check against an accepted baseline: where it alone fails, a scenario has regressed.
 pub const BUDGET: &str = "budget-ns";
 
+/// The port that a scenario's traffic arrives at first: what `min-mpps` binds by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Receiver {
+    /// Its driver.
+    pub driver: String,
+    /// Its speed in Mbit/s, where it has one.
+    pub speed: Option<u32>,
+    /// The CPU model's name.
+    pub cpu: String,
+}
+
+impl Receiver {
+    /// What `min-mpps` asks of it; `None` where it names the driver, but nothing that fits.
+    fn least(&self, perf: &Perf) -> Option<Option<f64>> {
+        let rates = perf.min_mpps.get(&self.driver)?;
+        Some(rates.iter().find(|rate| rate.fits(self.speed, &self.cpu)).map(|rate| rate.mpps))
+    }
+
+    /// Why `min-mpps` binds to nothing, though it names the driver.
+    pub fn unbound(&self, perf: &Perf) -> Option<String> {
+        let speed = self.speed.map_or_else(|| "a link without a speed".to_owned(), |speed| format!("{speed} Mbit/s"));
+        let Self { driver, cpu, .. } = self;
+        let why = || format!("min-mpps {driver} is not checked: no rate in the file is for {speed} and the CPU {cpu}");
+        self.least(perf)?.is_none().then(why)
+    }
+}
+
 /// What a price is checked against.
 #[derive(Debug)]
 pub struct Pricing<'a> {
@@ -131,8 +158,8 @@ pub struct Pricing<'a> {
     pub perf: &'a Perf,
     /// The scenario's cost.
     pub cost: &'a Cost,
-    /// The driver of the receiving port.
-    pub driver: &'a str,
+    /// What receives.
+    pub receiver: &'a Receiver,
     /// Costs in the same mode by scenario name, of the scenarios that were priced.
     pub others: &'a BTreeMap<String, Cost>,
     /// The topology, for the scenarios' names.
@@ -142,11 +169,11 @@ pub struct Pricing<'a> {
 /// The checks of the pricing phase. A threshold inside the interval is undecided, not failed.
 pub fn pricing(case: &Pricing<'_>) -> Vec<Check> {
     let mut checks = Vec::new();
-    let Pricing { perf, cost, driver, .. } = case;
-    if let Some(&least) = perf.min_mpps.get(*driver) {
+    let Pricing { perf, cost, receiver, .. } = case;
+    if let Some(Some(least)) = receiver.least(perf) {
         let (low, high) = (1000.0 / cost.ci[1], 1000.0 / cost.ci[0]);
         checks.push(Check {
-            what: format!("min-mpps {driver}"),
+            what: format!("min-mpps {}", receiver.driver),
             limit: format!("at least {least} Mpps"),
             measured: format!("{:.3} Mpps, between {low:.3} and {high:.3}", cost.mpps),
             ok: low >= least,
@@ -187,5 +214,45 @@ pub fn verdict(checks: &[Check]) -> Verdict {
         Verdict::Inconclusive
     } else {
         Verdict::Pass
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::MinRate;
+
+    fn rate(mpps: f64, speed: Option<u32>, cpu: Option<&str>) -> MinRate {
+        MinRate { mpps, speed, cpu: cpu.map(str::to_owned) }
+    }
+
+    fn receiver(speed: Option<u32>, cpu: &str) -> Receiver {
+        Receiver { driver: "i40e".to_owned(), speed, cpu: cpu.to_owned() }
+    }
+
+    #[test]
+    fn of_several_rates_the_first_that_fits_binds() {
+        let rates =
+            vec![rate(12.0, Some(40_000), Some("EPYC")), rate(11.0, Some(40_000), None), rate(9.0, None, Some("xeon"))];
+        let perf = Perf { min_mpps: [("i40e".to_owned(), rates)].into(), budget_ns: None, max_ratio: None };
+        let least = |speed, cpu| receiver(speed, cpu).least(&perf);
+        assert_eq!(least(Some(40_000), "AMD EPYC 9354"), Some(Some(12.0)));
+        assert_eq!(least(Some(40_000), "Intel(R) Xeon(R)"), Some(Some(11.0)));
+        assert_eq!(least(Some(10_000), "Intel(R) Xeon(R)"), Some(Some(9.0)));
+        assert_eq!(least(None, "Intel(R) Xeon(R)"), Some(Some(9.0)));
+        let none = receiver(Some(10_000), "AMD EPYC 9354");
+        assert_eq!(none.least(&perf), Some(None));
+        insta::assert_snapshot!(none.unbound(&perf).unwrap(), @"min-mpps i40e is not checked: no rate in the file is for 10000 Mbit/s and the CPU AMD EPYC 9354");
+        let other = Receiver { driver: "veth".to_owned(), ..none };
+        assert_eq!((other.least(&perf), other.unbound(&perf)), (None, None));
+    }
+
+    #[test]
+    fn a_rate_covers_what_has_all_of_its_conditions_and_perhaps_more() {
+        assert!(rate(1.0, None, None).covers(&rate(2.0, Some(1), Some("x"))));
+        assert!(rate(1.0, None, Some("epyc")).covers(&rate(2.0, Some(1), Some("EPYC 9"))));
+        assert!(!rate(1.0, Some(1), None).covers(&rate(2.0, None, None)));
+        assert!(!rate(1.0, None, Some("EPYC 9")).covers(&rate(2.0, None, Some("EPYC"))));
+        assert!(!rate(1.0, Some(1), None).covers(&rate(2.0, Some(2), None)));
     }
 }

@@ -446,12 +446,38 @@ pub struct Expect {
 /// Performance thresholds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Perf {
-    /// Least rate in Mpps by the driver of the receiving port.
-    pub min_mpps: BTreeMap<String, f64>,
+    /// Least rates by the driver of the receiving port; of several, the first that fits binds.
+    pub min_mpps: BTreeMap<String, Vec<MinRate>>,
     /// Most nanoseconds a packet over the accepted baseline.
     pub budget_ns: Option<f64>,
     /// Most cost as a multiple of another scenario's, in the same mode and run.
     pub max_ratio: Option<MaxRatio>,
+}
+
+/// A least rate and what it is for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MinRate {
+    /// Least rate in Mpps.
+    pub mpps: f64,
+    /// The link's speed in Mbit/s; `None`: any.
+    pub speed: Option<u32>,
+    /// A part of the CPU model's name; `None`: any.
+    pub cpu: Option<String>,
+}
+
+impl MinRate {
+    /// Whether it is for a port of this link speed, if it has one, on this CPU.
+    pub fn fits(&self, speed: Option<u32>, cpu: &str) -> bool {
+        self.speed.is_none_or(|wanted| speed == Some(wanted))
+            && self.cpu.as_ref().is_none_or(|part| cpu.to_lowercase().contains(&part.to_lowercase()))
+    }
+
+    /// Whether it is for everything that another one is for.
+    pub fn covers(&self, other: &Self) -> bool {
+        let cpu = self.cpu.as_ref().map(|part| part.to_lowercase());
+        (self.speed.is_none() || self.speed == other.speed)
+            && cpu.is_none_or(|part| other.cpu.as_ref().is_some_and(|other| other.to_lowercase().contains(&part)))
+    }
 }
 
 /// A bound on the cost as a multiple of another scenario's.

@@ -4,7 +4,7 @@
 
 use super::{
     model::{Builtin, DevMapKind, Fallback, FlowMap, Touch},
-    read::{List, Names, RawValue, table, words},
+    read::{List, Names, RawRates, RawValue, table, words},
 };
 use crate::xdp::XdpMode;
 
@@ -400,11 +400,24 @@ table! {
     /// Performance thresholds.
     struct RawPerf as "Perf"("thresholds") needs [] {
         /// Least rate in million packets a second, by the receiving port's driver.
-        min_mpps: Names<f64>,
+        min_mpps: Names<RawRates>,
         /// Most nanoseconds a packet over the accepted baseline, whose programs are run again beside these.
         budget_ns: f64,
         /// Most cost as a multiple of another scenario's, in the same mode and run.
         max_ratio: RawRatio,
+    }
+}
+
+table! {
+    /// A least rate and what it is for.
+    struct RawRate as "Rate"("a rate") needs ["mpps"] {
+        /// Least rate in million packets a second.
+        mpps: f64,
+        /// The link's speed in Mbit/s that it is for; any unless given.
+        #[schemars(range(min = 1))]
+        speed: i64,
+        /// A part of the name of the CPU model that it is for, as /proc/cpuinfo has it; any unless given.
+        cpu: String,
     }
 }
 

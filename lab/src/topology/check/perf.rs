@@ -6,8 +6,8 @@ use super::Checker;
 use crate::{
     topology::{
         diagnostic::{Diagnostic, Span},
-        model::{MaxRatio, Perf, ScenarioId},
-        read::At,
+        model::{MaxRatio, MinRate, Perf, ScenarioId},
+        read::{At, RawRates},
         schema::{EngineWord, RawRatio, RawScenario},
         suggest,
     },
@@ -38,14 +38,68 @@ impl Checker<'_> {
         }
         let mut min_mpps = BTreeMap::new();
         for (driver, value) in perf.value.min_mpps.given().map(|at| at.value.entries.as_slice()).unwrap_or_default() {
-            if let Some(rate) = self.positive(value, "a rate") {
-                min_mpps.insert(driver.value.clone(), rate);
+            let rates = value.given().map(|rates| self.check_rates(rates)).unwrap_or_default();
+            if !rates.is_empty() {
+                min_mpps.insert(driver.value.clone(), rates);
             }
         }
         let budget_ns = self.positive(&perf.value.budget_ns, "a budget");
         let ratio = perf.value.max_ratio.given();
         let max_ratio = ratio.and_then(|ratio| self.check_ratio(&ratio.value, id, all, names, modes));
         Some(Perf { min_mpps, budget_ns, max_ratio })
+    }
+
+    /// The rates of one driver: each must be reached by some port.
+    fn check_rates(&mut self, raw: &At<RawRates>) -> Vec<MinRate> {
+        let list = &raw.value.0;
+        if list.items.is_empty() && !list.bad {
+            self.report(
+                Diagnostic::error(raw.span.clone(), "a list of no rates binds nothing")
+                    .label("empty")
+                    .help("give a rate, such as 9.0, or [{ mpps = 9.0, speed = 10_000 }]"),
+            );
+        }
+        let mut rates: Vec<(MinRate, Span)> = Vec::new();
+        for at in &list.items {
+            let mpps = self.positive(&at.value.mpps, "a rate");
+            let speed = at.value.speed.given().and_then(|speed| {
+                let fits = u32::try_from(speed.value).ok().filter(|speed| *speed > 0);
+                if fits.is_none() {
+                    self.report(
+                        Diagnostic::error(speed.span.clone(), format!("{} Mbit/s is no link speed", speed.value))
+                            .label("no speed")
+                            .help("give it in Mbit/s: 10_000 is 10 Gbit/s"),
+                    );
+                }
+                fits
+            });
+            let cpu = at.value.cpu.given().map(|cpu| (cpu.value.trim().to_owned(), cpu.span.clone()));
+            if let Some((_, span)) = cpu.as_ref().filter(|(text, _)| text.is_empty()) {
+                self.report(
+                    Diagnostic::error(span.clone(), "every CPU model's name has an empty part")
+                        .label("empty")
+                        .help("give a part of the name, such as \"EPYC\", or leave `cpu` out"),
+                );
+            }
+            // What is wrong with it may be what it is for.
+            let wrong = self.found.iter().any(|found| at.span.contains(&found.span.start));
+            let Some(mpps) = mpps.filter(|_| !wrong) else { continue };
+            let rate = MinRate { mpps, speed, cpu: cpu.map(|(text, _)| text) };
+            if let Some((_, first)) = rates.iter().find(|(before, _)| before.covers(&rate)) {
+                self.report(
+                    Diagnostic::error(
+                        at.span.clone(),
+                        "this rate never binds: one before it is for all that it is for",
+                    )
+                    .label("never reached")
+                    .related(first.clone(), "this one binds")
+                    .help("put the one with more conditions first"),
+                );
+                continue;
+            }
+            rates.push((rate, at.span.clone()));
+        }
+        rates.into_iter().map(|(rate, _)| rate).collect()
     }
 
     fn check_ratio(

@@ -4,6 +4,7 @@
 //! refers to. Here each key is read on its own into a [`Field`], so that the checks behind can tell "not there" from
 //! "there, but wrong and already reported".
 
+mod rates;
 mod table;
 mod value;
 
@@ -12,6 +13,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use toml_spanner::{Item, Key, Table};
 
+pub(crate) use rates::RawRates;
 pub(crate) use table::{is_key, needs, table, words};
 pub(crate) use value::RawValue;
 
