@@ -19,7 +19,10 @@ use crate::{
         thread::Inside,
         xsk::XskDrops,
     },
-    observe::reading::{PortReading, Reading, SocketReading},
+    observe::{
+        missed,
+        reading::{PortReading, Reading, SocketReading},
+    },
     program::Watch,
     topology::{PortId, Topology},
     xdp::XdpMode,
@@ -77,8 +80,10 @@ pub(super) fn read(
         port.rx_packets = link.stats.rx_packets;
         port.tx_packets = link.stats.tx_packets;
         port.tx_dropped = link.stats.tx_dropped;
+        port.missed[0] = link.stats.rx_missed;
     }
     read_drivers(inside, topology, network, installed, &mut ports)?;
+    read_missed(inside, topology, network, &mut ports)?;
     let events = watch.map_or_else(|| Ok(BTreeMap::new()), Watch::read)?;
     Ok(Reading { ports, events })
 }
@@ -142,6 +147,26 @@ fn read_drivers(
         };
         ports[port.0].driver_packets = sum("_xdp_packets");
         ports[port.0].driver_drops = sum("_xdp_drops");
+    }
+    Ok(())
+}
+
+/// What the NICs among the ports had no buffer for.
+fn read_missed(
+    inside: &Inside,
+    topology: &Topology,
+    network: &Network,
+    ports: &mut [PortReading],
+) -> Result<(), LabError> {
+    for lent in &network.lent {
+        let name = &topology.ports[lent.port.0].name;
+        let known = drivers::known(&lent.loan.borrowed.driver).map(|driver| &driver.counters);
+        // A driver without counters of its own has those of the device.
+        let stats = inside.enter(&network.at(topology, lent.port).netns, || -> Result<_, HostError> {
+            Ok(Ethtool::open()?.stats(name).unwrap_or_default())
+        })??;
+        let reading = &mut ports[lent.port.0];
+        reading.missed = missed::counts(&stats, reading.missed[0], known);
     }
     Ok(())
 }

@@ -31,6 +31,8 @@ pub enum Loss {
     Socket,
     /// The frame's queue has no `AF_XDP` socket.
     NoSocket,
+    /// The NIC had no buffer for the frame.
+    Missed,
 }
 
 /// What the lab knows of the port that the frames were sent to.
@@ -141,6 +143,11 @@ pub fn explain(loss: Loss, target: Option<&Target>, reason_name: &dyn Fn(u32) ->
             Some("send slower, or give the queue more room: options.queue (at most 16384)".to_owned()),
         ),
         Loss::SocketRing | Loss::SocketFill | Loss::Socket | Loss::NoSocket => socket(loss, port),
+        Loss::Missed => (
+            "nic: missed".to_owned(),
+            Some(format!("the NIC of {port} had no buffer for the frame: its receiver did not keep up")),
+            Some(format!("send more slowly, or give {port} larger rings (rings.rx) or more queues")),
+        ),
         Loss::NoTarget => (
             "broadcast: no target".to_owned(),
             Some("no port of the map could take the frame: down, too small an MTU, or no ndo_xdp_xmit".to_owned()),

@@ -17,6 +17,7 @@
 //! | `XDP_TX` that failed | `xdp_bulk_tx` |
 //! | a frame that another CPU's queue had no room for | `xdp_cpumap_enqueue`, native; generic mode tells it as a redirect error |
 //! | `XDP_ABORTED` | `xdp_exception` |
+//! | a NIC that had no buffer | the NIC's own counters, no more than are lacking otherwise: others' frames are missed as well |
 //! | anything on a generic way out | `kfree_skb` of marked frames, any reason but `XDP`; where a native program may have
 //!   dropped them, no more than the sending device's `tx_dropped` |
 
@@ -26,6 +27,7 @@ use xdplab_wire::records::{PortCounters, WatchKey, event};
 
 use super::{
     causes::{Explanation, Loss, Target, explain},
+    missed,
     reading::SocketReading,
     sockets,
 };
@@ -79,6 +81,8 @@ pub struct PortObservation {
     pub tx_packets: u64,
     /// Frames that arrived at this port, by the device's count.
     pub rx_packets: u64,
+    /// Frames that its NIC had no buffer for, whosever they were.
+    pub missed: u64,
     /// Frames that an egress program of the lab dropped here.
     pub egress_dropped: u64,
     /// The slot of the other end, where the link has two.
@@ -218,6 +222,14 @@ pub fn settle(seen: &Observation, reasons: &dyn DropReasons) -> Settled {
         let at = at.map_or("the lab", |p| p.state.port.as_str());
         add(at, false, frames, explain(loss, target, &|n| reasons.name(n)));
     }
+    let booked = |drops: &BTreeMap<_, (u64, Explanation)>| drops.values().map(|(frames, _)| frames).sum::<u64>();
+    let ends = ledger.delivered.values().sum::<u64>() + booked(&drops);
+    let missed: Vec<u64> = seen.ports.iter().map(|port| port.missed).collect();
+    let of_the_labs = missed::of_the_labs(&missed, (ledger.offered + clones).saturating_sub(ends));
+    for (port, frames) in seen.ports.iter().zip(of_the_labs).filter(|(_, frames)| *frames > 0) {
+        let explanation = explain(Loss::Missed, Some(&port.state), &|_| None);
+        drops.insert((port.state.port.clone(), false, explanation.reason.clone()), (frames, explanation));
+    }
     ledger.dropped = drops
         .into_iter()
         .map(|((at, by_verdict, reason), (frames, e))| Dropped {
@@ -356,4 +368,59 @@ fn losses<'a>(
             _ => None,
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct NoReasons;
+
+    impl DropReasons for NoReasons {
+        fn xdp(&self) -> Option<u32> {
+            None
+        }
+
+        fn name(&self, _: u32) -> Option<String> {
+            None
+        }
+    }
+
+    fn port(name: &str, role: Role, ours: u64, missed: u64) -> PortObservation {
+        PortObservation {
+            role,
+            counters: PortCounters { ours, ..PortCounters::default() },
+            sockets: SocketReading::default(),
+            driver_drops: 0,
+            driver_packets: 0,
+            native: true,
+            tx_dropped: 0,
+            tx_packets: 0,
+            rx_packets: 0,
+            missed,
+            egress_dropped: 0,
+            peer: None,
+            targets: Vec::new(),
+            broadcasts: false,
+            state: Target { port: name.to_owned(), up: true, mtu: 1500, peer: None },
+        }
+    }
+
+    #[test]
+    fn what_a_nic_missed_is_a_loss_of_its_own_and_no_more_than_is_lacking() {
+        let settled = |arrived, missed| {
+            let ports = vec![port("gen:tx0", Role::Stack, 0, 0), port("dut:rx0", Role::Drop, arrived, missed)];
+            let seen = Observation { offered: 100, from: 0, ports, events: BTreeMap::new() };
+            settle(&seen, &NoReasons).ledger
+        };
+        let ledger = settled(90, 25);
+        assert_eq!((ledger.lost(), ledger.unaccounted), (10, 0));
+        let row = ledger.dropped.iter().find(|row| !row.by_verdict).unwrap();
+        assert_eq!((row.at.as_str(), row.reason.as_str(), row.frames), ("dut:rx0", "nic: missed", 10));
+        assert!(row.cause.is_some() && row.fix.is_some());
+        // Others' frames alone were missed.
+        assert_eq!((settled(100, 25).lost(), settled(100, 25).unaccounted), (0, 0));
+        // Fewer than are lacking: the rest stays without a name.
+        assert_eq!((settled(90, 4).lost(), settled(90, 4).unaccounted), (4, 6));
+    }
 }

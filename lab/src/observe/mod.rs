@@ -2,6 +2,7 @@
 
 pub mod causes;
 pub mod ledger;
+pub mod missed;
 pub mod profile;
 pub mod reading;
 mod sockets;

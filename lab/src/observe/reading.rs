@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use xdplab_wire::records::{PortCounters, WatchKey};
 
+use super::missed::Counts;
+
 /// The counters of one port at one moment; all of them only grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PortReading {
@@ -25,6 +27,8 @@ pub struct PortReading {
     pub tx_packets: u64,
     /// The device's count of frames that it failed to send.
     pub tx_dropped: u64,
+    /// Frames that its NIC had no buffer for, by the place where they are counted.
+    pub missed: Counts,
 }
 
 /// What became of the frames that a built-in `xsk` saw at one port.
@@ -80,6 +84,7 @@ impl PortReading {
             rx_packets: less(self.rx_packets, earlier.rx_packets),
             tx_packets: less(self.tx_packets, earlier.tx_packets),
             tx_dropped: less(self.tx_dropped, earlier.tx_dropped),
+            missed: std::array::from_fn(|place| less(self.missed[place], earlier.missed[place])),
         }
     }
 }

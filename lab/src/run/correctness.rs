@@ -199,6 +199,7 @@ fn observe(lab: &Lab, scenario: &Scenario, offered: u64, now: &Reading) -> Resul
                 tx_packets: reading.tx_packets,
                 tx_dropped: reading.tx_dropped,
                 rx_packets: reading.rx_packets,
+                missed: reading.missed.into_iter().max().unwrap_or(0),
                 egress_dropped: reading.egress_dropped,
                 peer: peer.map(|peer| peer.0 as u32),
                 targets: have

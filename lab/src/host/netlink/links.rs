@@ -65,6 +65,8 @@ pub struct LinkStats {
     pub rx_dropped: u64,
     /// Dropped on transmission.
     pub tx_dropped: u64,
+    /// Missed by the NIC, which had no buffer for them.
+    pub rx_missed: u64,
 }
 
 /// All devices of a namespace.
@@ -108,6 +110,7 @@ fn info(message: LinkMessage) -> LinkInfo {
                     tx_packets: stats.tx_packets,
                     rx_dropped: stats.rx_dropped,
                     tx_dropped: stats.tx_dropped,
+                    rx_missed: stats.rx_missed_errors,
                 };
             }
             LinkAttribute::Xdp(attributes) => {
