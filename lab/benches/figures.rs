@@ -23,7 +23,7 @@ use xdplab::{
     traffic::{
         Stop,
         frames::FrameSpec,
-        live,
+        live::{self, Live},
         packet::{self, PacketTraffic},
     },
     xdp::XdpMode,
@@ -198,11 +198,9 @@ fn engines() {
         }
         for engine in order {
             let frames: u64 = if engine == 3 { 200_000 } else { 2_000_000 };
-            let key = SourceKey { from, template: template.clone(), flows: 1, marker: engine == 1 };
+            let key = SourceKey { from, template: template.clone(), flows: 1, marker: engine == 1, senders: 1 };
             let send = |lab: &mut Lab, frames: u64| match engine {
-                0 | 1 => {
-                    live::send(lab, &key, Amount::Frames(frames), BATCH, None, None, &stop, &quiet).expect("frames go")
-                }
+                0 | 1 => live::send(lab, &Live::new(&key, Amount::Frames(frames), BATCH, &stop)).expect("frames go"),
                 2 => {
                     let bare = ProgramSource::Builtin(Builtin::RedirectMap);
                     let have = lab.installed().iter().find(|have| have.wanted.body.source == bare).expect("attached");

@@ -8,11 +8,15 @@ mod instance;
 mod network;
 mod pace;
 pub mod persistent;
+mod placement;
 mod reading;
 mod receiver;
 mod spare;
 
-use std::path::{Path, PathBuf};
+use std::{
+    ops::Range,
+    path::{Path, PathBuf},
+};
 
 use xdplab_wire::records::{Laps, PortCounters, SourceState, WatchKey, event};
 
@@ -37,6 +41,7 @@ use crate::{
     observe::reading::Reading,
     program::{Source, Watch, WatchSpec, watch::EventSet},
     topology::{Builtin, PortId, ProgramId, Scenario, Topology},
+    traffic::cpu,
     xdp::XdpMode,
 };
 
@@ -45,7 +50,7 @@ use crate::{
 /// Fields are dropped in order: what sends, what watches, what is attached, what it is attached to, the record of it.
 #[derive(Debug)]
 pub struct Lab {
-    source: Option<(SourceKey, Source)>,
+    sources: Option<(SourceKey, Vec<Source>)>,
     watch: Option<Watch>,
     installed: Vec<Installed>,
     spare: Option<spare::Spare>,
@@ -60,6 +65,9 @@ pub struct Lab {
     thread: LabThread,
 }
 
+/// Frames that a veth's ring holds.
+const VETH_RING: u32 = 256;
+
 /// What a loaded source was made for: another scenario with the same can use it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceKey {
@@ -71,6 +79,16 @@ pub struct SourceKey {
     pub flows: u32,
     /// Whether it writes markers.
     pub marker: bool,
+    /// How many send, each from a CPU of its own; they share the flows.
+    pub senders: u32,
+}
+
+impl SourceKey {
+    /// The flows of one of the senders: as many as of any other, or one more or less.
+    pub fn flows_of(&self, sender: u32) -> Range<u32> {
+        let first = |sender: u32| (u64::from(self.flows) * u64::from(sender) / u64::from(self.senders.max(1))) as u32;
+        first(sender)..first(sender + 1)
+    }
 }
 
 impl Lab {
@@ -109,7 +127,7 @@ impl Lab {
             }
         };
         Ok(Self {
-            source: None,
+            sources: None,
             watch: None,
             installed: Vec::new(),
             spare: None,
@@ -312,7 +330,7 @@ impl Lab {
         if self.network.lent.is_empty() {
             return Ok(Vec::new());
         }
-        (self.source, self.watch) = (None, None);
+        (self.sources, self.watch) = (None, None);
         self.installed.clear();
         self.spare = None;
         let network = &mut self.network;
@@ -339,32 +357,44 @@ impl Lab {
         first
     }
 
-    /// The source for a key, loaded if another one, or none, was in place.
-    pub(crate) fn source(&mut self, key: &SourceKey) -> Result<&mut Source, LabError> {
-        if self.source.as_ref().is_none_or(|(have, _)| have != key) {
-            self.source = None;
+    /// The sources for a key, one a sender, loaded if others, or none, were in place.
+    pub(crate) fn sources(&mut self, key: &SourceKey) -> Result<&[Source], LabError> {
+        if self.sources.as_ref().is_none_or(|(have, _)| have != key) {
+            self.sources = None;
             let (network, topology, instance) = (&self.network, &self.topology, self.instance.number);
             let spare = &mut self.spare;
-            let source = self.thread.run(|inside| -> Result<Source, LabError> {
-                if spare.is_none() {
-                    *spare = Some(spare::Spare::new(inside, 1)?);
+            let senders = key.senders.max(1);
+            let sources = self.thread.run(|inside| -> Result<Vec<Source>, LabError> {
+                if spare.as_ref().is_none_or(|spare| spare.pairs() < senders) {
+                    *spare = Some(spare::Spare::new(inside, senders)?);
                 }
                 let spare = spare.as_ref().expect("made above");
-                spare.source(inside, topology, network, instance, key)
+                (0..senders).map(|n| spare.source(inside, topology, network, instance, (key, n))).collect()
             })?;
-            self.source = Some((key.clone(), source));
+            self.sources = Some((key.clone(), sources));
         }
-        Ok(self.source.as_mut().map(|(_, source)| source).expect("put there above"))
+        Ok(self.sources.as_ref().map(|(_, sources)| sources.as_slice()).expect("put there above"))
     }
 
     /// Starts a run of frames: sequence numbers that no sink has seen, the clocks at zero.
-    pub(crate) fn start_source(&mut self, key: &SourceKey) -> Result<(), LabError> {
+    pub(crate) fn start_sources(&mut self, key: &SourceKey) -> Result<(), LabError> {
         let sequence = self.next_sequence;
-        let source = self.source(key)?;
-        let state = source.state()?;
-        // Flows go on where they stopped: with many, a short run would never reach the last.
-        let flow = state.flow % key.flows.max(1);
-        source.set_state(&SourceState { offered: state.offered, flow, sequence, ..SourceState::default() })?;
+        for (n, source) in (0..).zip(self.sources(key)?) {
+            let state = source.state()?;
+            let flows = key.flows_of(n);
+            // Flows go on where they stopped: with many, a short run would never reach the last.
+            let flow = state.flow % (flows.end - flows.start).max(1);
+            source.set_state(&SourceState { offered: state.offered, flow, sequence, ..SourceState::default() })?;
+        }
+        Ok(())
+    }
+
+    /// Ends a run of frames: the sequence numbers that its sources used are not used again.
+    pub(crate) fn end_sources(&mut self, key: &SourceKey) -> Result<(), LabError> {
+        let first = self.next_sequence;
+        let states = self.sources(key)?.iter().map(Source::state).collect::<Result<Vec<_>, _>>()?;
+        let used = states.iter().map(|state| state.sequence.wrapping_sub(first)).max().unwrap_or(0);
+        self.take_sequences(used + 1);
         Ok(())
     }
 
@@ -373,7 +403,7 @@ impl Lab {
         let (network, topology, instance) = (&self.network, &self.topology, self.instance.number);
         self.thread.run(|inside| {
             let spare = Spare::new(inside, 1)?;
-            let source = spare.source(inside, topology, network, instance, key)?;
+            let source = spare.source(inside, topology, network, instance, (key, 0))?;
             Ok((source, spare))
         })
     }
@@ -408,8 +438,8 @@ impl Lab {
         Ok(true)
     }
 
-    /// How a sender of a scenario's frames must wait for those that receive them by `AF_XDP`, or on another CPU; `None`
-    /// where none does.
+    /// How a sender of a scenario's frames must wait for those that receive them by `AF_XDP`, or on another CPU, be it behind a
+    /// NIC or the one of another sender; `None` where none does.
     pub(crate) fn pace(&self, scenario: &Scenario) -> Result<Option<Pace>, LabError> {
         let walk = self.topology.walk(scenario);
         let receivers = self.installed.iter().flat_map(|have| &have.receivers);
@@ -422,16 +452,24 @@ impl Lab {
                 queues.push((have.wanted.body.options.queue, watch.counter(key)?, times));
             }
         }
-        let mut cables = Vec::new();
-        for lent in self.network.lent.iter().filter(|lent| walk.arrivals.contains(&lent.port)) {
-            let have = self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == lent.port));
+        let mut rings = Vec::new();
+        for port in walk.arrivals.iter().copied() {
+            let is_nic = self.network.lent.iter().any(|lent| lent.port == port);
+            if !is_nic && scenario.traffic.senders == 1 {
+                continue;
+            }
+            let have = self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port));
             let Some(have) = have else { continue };
-            let counter = have.program.port_counter(lent.port.0 as u32)?;
-            let (topology, network, port) = (&self.topology, &self.network, lent.port);
-            let ring = self.thread.run(|inside| cabling::ring(inside, topology, network, port))?;
-            cables.extend(counter.map(|counter| (ring.unwrap_or(cabling::RING), counter)));
+            let ring = if is_nic {
+                let (topology, network) = (&self.topology, &self.network);
+                self.thread.run(|inside| cabling::ring(inside, topology, network, port))?.unwrap_or(cabling::RING)
+            } else {
+                VETH_RING
+            };
+            rings.extend(have.program.port_counter(port.0 as u32)?.map(|counter| (ring, counter)));
         }
-        Pace::of(receivers.filter(|receiver| walk.arrivals.contains(&receiver.port)), queues, cables)
+        let nics = !self.network.lent.is_empty();
+        Pace::of(receivers.filter(|receiver| walk.arrivals.contains(&receiver.port)), queues, rings, nics)
     }
 
     /// When the last laps at a port began; `None` where no program there keeps that.
@@ -471,9 +509,28 @@ impl Lab {
         self.thread.run(|inside| reading::knowledge(inside, topology, network, port))
     }
 
-    /// The lab's thread and the source in use, borrowed apart from each other.
-    pub(crate) fn thread_and_source(&mut self) -> (&LabThread, Option<&mut Source>, &Network, &Topology) {
-        (&self.thread, self.source.as_mut().map(|(_, source)| source), &self.network, &self.topology)
+    /// The lab's thread, the sources in use and the namespace of a port.
+    pub(crate) fn thread_and_sources(&self, port: PortId) -> (&LabThread, &[Source], &Netns) {
+        let sources = self.sources.as_ref().map(|(_, sources)| sources.as_slice()).unwrap_or_default();
+        (&self.thread, sources, &self.network.at(&self.topology, port).netns)
+    }
+
+    /// The CPUs that so many senders at a port are pinned to.
+    ///
+    /// # Errors
+    /// Where there are too few.
+    pub(crate) fn sender_cpus(&self, from: PortId, senders: u32) -> Result<Vec<usize>, LabError> {
+        let wanted = self.network.sender_cpus(&self.topology, from);
+        let cpus = cpu::place(&cpu::usable(), senders.max(1) as usize, &wanted);
+        if cpus.len() < senders.max(1) as usize {
+            return Err(LabError::TooFewCpus {
+                port: self.topology.port_name(from),
+                senders,
+                cpus: cpus.len(),
+                below: wanted.below,
+            });
+        }
+        Ok(cpus)
     }
 }
 

@@ -59,6 +59,7 @@ cases! {
     af_xdp_sockets_are_checked: "xsk",
     targets_and_clones_are_checked: "targets",
     numbers_that_mean_nothing_are_refused: "numbers",
+    senders_each_need_a_flow: "senders",
     rates_that_never_bind_are_refused: "rates",
     an_expectation_that_can_not_hold_is_refused: "expectations",
     targets_are_skipped_by_a_native_broadcast_alone: "skip-unable",

@@ -11,6 +11,7 @@ mod ledger;
 mod nics;
 mod profile;
 mod program;
+mod senders;
 mod shipped;
 mod skip_unable;
 mod vm;

@@ -27,7 +27,12 @@ use crate::{
         self, Amount, Builtin, Datum, Engine, Expect, IpVersion, MapContents, Options, PortId, ProgramBody, ProgramId,
         ProgramSource, Scenario, Topology, Traffic,
     },
-    traffic::{Stop, cpu::Pinned, frame_spec, live},
+    traffic::{
+        Stop,
+        cpu::Pinned,
+        frame_spec,
+        live::{self, Live},
+    },
     xdp::XdpMode,
 };
 
@@ -138,7 +143,7 @@ impl Rig {
     /// Its ports as they are before anything is attached, and how frames are sent.
     pub(super) fn fingerprint(&self) -> Result<Fingerprint, LabError> {
         let mut all = facts::of_ports(&self.lab)?;
-        let sent = RunFacts { scenario: None, engine: "live", batch: Some(BATCH), maps: &[] };
+        let sent = RunFacts { scenario: None, engine: "live", batch: Some(BATCH), senders: 1, maps: &[] };
         all.0.extend(fingerprint::of_run(&sent).0);
         Ok(all)
     }
@@ -186,6 +191,7 @@ impl Rig {
                 engine: Engine::Live { batch: BATCH },
                 ip: IpVersion::V4,
                 flows: path.flows,
+                senders: 1,
                 frame_bytes: path.frame_bytes,
                 amount: Amount::Frames(frames),
             },
@@ -278,7 +284,7 @@ impl Rig {
         let scenario = self.scenario(path, frames);
         let from = scenario.traffic.from;
         let spec = frame_spec(self.lab.topology(), &scenario.traffic, &[], self.lab.instance().number)?;
-        let key = SourceKey { from, template: spec.frame(0, 0, 0)?, flows: path.flows, marker: true };
+        let key = SourceKey { from, template: spec.frame(0, 0, 0)?, flows: path.flows, marker: true, senders: 1 };
         if self.senders.len() != cpus.len() {
             self.senders.clear();
             for cpu in cpus {
@@ -313,9 +319,15 @@ impl Rig {
         let scenario =
             self.scenario(&PathSpec::new(builtin(Builtin::Drop, Options::default()), None, XdpMode::Native), frames);
         let spec = frame_spec(self.lab.topology(), &scenario.traffic, &[], self.lab.instance().number)?;
-        let key = SourceKey { from: scenario.traffic.from, template: spec.frame(0, 0, 0)?, flows: 1, marker: true };
-        self.lab.start_source(&key)?;
-        live::send(&mut self.lab, &key, Amount::Frames(frames), 64, None, None, &self.stop, &|_| ())
+        let key = SourceKey {
+            from: scenario.traffic.from,
+            template: spec.frame(0, 0, 0)?,
+            flows: 1,
+            marker: true,
+            senders: 1,
+        };
+        self.lab.start_sources(&key)?;
+        live::send(&mut self.lab, &Live::new(&key, Amount::Frames(frames), 64, &self.stop))
     }
 
     /// Samples the sender's CPU for a second while a path's bare programs are at work.

@@ -122,7 +122,10 @@ impl Pairing {
             }
             let (x, y) = (&a.traffic, &b.traffic);
             let from_elsewhere = self.a.nodes == self.b.nodes && self.a.port_name(x.from) != self.b.port_name(y.from);
-            if from_elsewhere || (x.engine, x.ip, x.flows, x.frame_bytes) != (y.engine, y.ip, y.flows, y.frame_bytes) {
+            if from_elsewhere
+                || (x.engine, x.ip, x.flows, x.senders, x.frame_bytes)
+                    != (y.engine, y.ip, y.flows, y.senders, y.frame_bytes)
+            {
                 let (a_name, b_name) = (self.a_name.clone(), self.b_name.clone());
                 return Err(PairingError::Traffic { scenario: a.name.clone(), a: a_name, b: b_name });
             }

@@ -117,6 +117,22 @@ pub enum LabError {
         /// The port, as `node:port`.
         port: String,
     },
+    /// More senders than CPUs.
+    #[error(
+        "{senders} senders at {port} take as many CPUs, of which {cpus} may send{}: lower traffic.senders{}",
+        below.map_or_else(String::new, |below| format!(" (its driver sends from those below its {below} queues alone)")),
+        if below.is_some() { ", or give the port more queues" } else { "" }
+    )]
+    TooFewCpus {
+        /// The port, as `node:port`.
+        port: String,
+        /// Senders asked for.
+        senders: u32,
+        /// CPUs that there are for them.
+        cpus: usize,
+        /// The queues of the port, where the driver sends from the CPUs below that number alone.
+        below: Option<u32>,
+    },
     /// Two ports are not cabled as the host file says.
     #[error(
         "no frame from {from}, which is NIC {from_nic}, arrives at {to}, which is NIC {to_nic}: are they cabled together? \

@@ -13,8 +13,10 @@ pub struct Pace {
     taps: Vec<Tap>,
     /// What the stack received from queues of other CPUs, and how often it receives each frame.
     stacks: Vec<(WatchCounter, u64)>,
-    /// What programs counted behind cables of NICs, whose receive rings are short too: each with its count before.
-    cables: Vec<(PortCounter, u64)>,
+    /// What programs counted behind rings that another CPU empties, as those of NICs: each with its count before.
+    rings: Vec<(PortCounter, u64)>,
+    /// How long all must have been idle, where not every frame is for them.
+    idle: Duration,
     /// Frames that may be sent between two waits.
     chunk: u32,
     /// Frames that had ended before the first was sent.
@@ -30,23 +32,26 @@ impl Pace {
     const MOST: Duration = Duration::from_secs(1);
 
     /// The pace that some receivers, and queues of other CPUs with the counters of what came out of them, can hold;
-    /// `None` without one. A generic program's frames are received twice: before it runs, and from the queue.
+    /// `None` without one. A generic program's frames are received twice: before it runs, and from the queue. `nics`: whether
+    /// some of the rings are those of NICs.
     pub(super) fn of<'a>(
         receivers: impl Iterator<Item = &'a Receiver>,
         queues: Vec<(u32, WatchCounter, u64)>,
-        cables: Vec<(u32, PortCounter)>,
+        rings: Vec<(u32, PortCounter)>,
+        nics: bool,
     ) -> Result<Option<Self>, LabError> {
         let taps: Vec<Tap> = receivers.map(Receiver::tap).collect();
         let lengths = queues.iter().map(|(length, ..)| *length);
-        // Half of that is taken below: of a NIC's ring, a quarter, since its driver fills it again in its own time.
-        let rings = cables.iter().map(|(ring, _)| ring / 2);
-        let Some(least) = taps.iter().map(Tap::ring).chain(lengths).chain(rings).min() else { return Ok(None) };
+        // Half of that is taken below: of such a ring a quarter, since it is emptied when another CPU gets to it.
+        let halves = rings.iter().map(|(ring, _)| ring / 2);
+        let Some(least) = taps.iter().map(Tap::ring).chain(lengths).chain(halves).min() else { return Ok(None) };
+        let idle = if queues.is_empty() && !nics { Self::IDLE } else { Self::QUEUE_IDLE };
         let stacks = queues.into_iter().map(|(_, counter, times)| (counter, times)).collect();
-        let cables = cables
+        let rings = rings
             .into_iter()
             .map(|(_, counter)| counter.ours().map(|before| (counter, before)))
             .collect::<Result<Vec<_>, _>>()?;
-        let mut pace = Self { taps, stacks, cables, chunk: (least / 2).max(1), before: 0 };
+        let mut pace = Self { taps, stacks, rings, idle, chunk: (least / 2).max(1), before: 0 };
         pace.before = pace.ended()?;
         Ok(Some(pace))
     }
@@ -72,15 +77,13 @@ impl Pace {
     /// # Errors
     /// Where the kernel refuses to tell of a socket.
     pub fn wait(&self, sent: u64) -> Result<(), LabError> {
-        let quick = self.stacks.is_empty() && self.cables.is_empty();
-        let idle = if quick { Self::IDLE } else { Self::QUEUE_IDLE };
         let deadline = Instant::now() + Self::MOST;
         let (mut last, mut changed) = ((self.before, Vec::new()), Instant::now());
         loop {
             let ended = self.ended()?;
-            // Each cable by itself: a frame that crosses two of them is counted twice.
+            // Each ring by itself: a frame that crosses two of them is counted twice.
             let crossed = self
-                .cables
+                .rings
                 .iter()
                 .map(|(counter, before)| Ok(counter.ours()?.saturating_sub(*before)))
                 .collect::<Result<Vec<_>, LabError>>()?;
@@ -91,7 +94,7 @@ impl Pace {
             let now = (ended, crossed);
             if now != last || !self.is_drained()? {
                 (last, changed) = (now, Instant::now());
-            } else if changed.elapsed() >= idle {
+            } else if changed.elapsed() >= self.idle {
                 return Ok(());
             }
             std::thread::yield_now();

@@ -24,6 +24,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Spare {
     place: Place,
+    pairs: u32,
 }
 
 impl Spare {
@@ -48,7 +49,12 @@ impl Spare {
             }))
             .await
         })?;
-        Ok(Self { place: Place { netns, netlink } })
+        Ok(Self { place: Place { netns, netlink }, pairs })
+    }
+
+    /// How many pairs there are.
+    pub fn pairs(&self) -> u32 {
+        self.pairs
     }
 
     /// The namespace of the pairs.
@@ -61,25 +67,27 @@ impl Spare {
         IFINDEX_BASE + 2 * pair
     }
 
-    /// Loads a source, points it at its port and attaches it here.
+    /// Loads the source of one of a key's senders, points it at its port and attaches it to a pair of its own here.
     pub(super) fn source(
         &self,
         inside: &Inside,
         topology: &Topology,
         network: &Network,
         instance: u16,
-        key: &SourceKey,
+        (key, sender): (&SourceKey, u32),
     ) -> Result<Source, LabError> {
+        let flows = key.flows_of(sender);
         let mut source = Source::load(&SourceSpec {
             instance,
-            flows: key.flows,
+            flows: flows.end - flows.start,
+            first_flow: flows.start,
             template: &key.template,
             marker: key.marker,
             // A batch is made before any of it leaves, so that one stamp in 16 loses nothing.
             stamp_every: if key.marker { 16 } else { 0 },
         })?;
         inside.enter(&network.at(topology, key.from).netns, || source.set_target(ifindex(key.from)))??;
-        inside.enter(&self.place.netns, || source.attach(Self::ifindex(0)))??;
+        inside.enter(&self.place.netns, || source.attach(Self::ifindex(sender)))??;
         Ok(source)
     }
 }

@@ -46,6 +46,16 @@ pub fn per_frame(laps: Option<&Laps>, first: Stamp, last: Stamp, batch: Option<u
     Some(last.ns.checked_sub(first.ns)? as f64 / frames as f64)
 }
 
+/// Nanoseconds between two frames of several senders at work at once, of which each has these between its own: their rates
+/// add up. `None` where one of them has no cost.
+pub fn together(each: &[Option<f64>]) -> Option<f64> {
+    if let [one] = each {
+        return *one;
+    }
+    let rates = each.iter().map(|ns| ns.filter(|ns| *ns > 0.0).map(|ns| 1.0 / ns)).sum::<Option<f64>>()?;
+    (rates > 0.0).then(|| 1.0 / rates)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -116,5 +126,14 @@ mod tests {
             prop_assert_eq!(kept.len(), all.len().min(LAPS - 1));
             prop_assert_eq!(&kept[..], &all[all.len() - kept.len()..]);
         }
+    }
+
+    #[test]
+    fn rates_of_several_senders_add_up() {
+        assert_eq!(together(&[Some(200.0)]), Some(200.0));
+        assert_eq!(together(&[Some(200.0), Some(200.0)]), Some(100.0));
+        assert_eq!(together(&[Some(300.0), Some(150.0), Some(100.0)]), Some(50.0));
+        assert_eq!(together(&[Some(200.0), None]), None);
+        assert_eq!(together(&[]), None);
     }
 }

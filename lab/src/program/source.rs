@@ -26,6 +26,8 @@ pub struct SourceSpec<'a> {
     pub instance: u16,
     /// Number of flows, taken in turn, at least 1.
     pub flows: u32,
+    /// The first of them.
+    pub first_flow: u32,
     /// The frame of flow 0, in memory: without FCS.
     pub template: &'a [u8],
     /// Whether headers and markers are written, or frames go out as they are.
@@ -58,6 +60,7 @@ impl Source {
             &[
                 ("INSTANCE", &spec.instance.to_ne_bytes()),
                 ("FLOWS", &spec.flows.max(1).to_ne_bytes()),
+                ("FIRST_FLOW", &spec.first_flow.to_ne_bytes()),
                 ("MARKER", &[u8::from(spec.marker)]),
                 ("STAMP_EVERY", &spec.stamp_every.to_ne_bytes()),
                 ("V6", &[u8::from(v6)]),

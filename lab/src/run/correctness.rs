@@ -20,7 +20,8 @@ use crate::{
     record::Check,
     topology::{Amount, Builtin, Engine, Expect, Fallback, PortId, ProgramSource, Scenario, ScenarioId},
     traffic::{
-        Stop, frame_spec, live,
+        Stop, frame_spec,
+        live::{self, Live},
         packet::{self, PacketTraffic},
         xsk,
     },
@@ -123,11 +124,22 @@ fn send(
     let pace = pace.as_ref();
     match engine {
         Engine::Live { batch } => {
-            let key =
-                SourceKey { from: traffic.from, template: spec.frame(0, 0, 0)?, flows: traffic.flows, marker: true };
-            lab.start_source(&key)?;
-            let offered = live::send(lab, &key, amount, batch, live::unhurried_batches(), pace, stop, &heard)?;
-            lab.take_sequences((offered / u64::from(traffic.flows)) as u32 + 1);
+            let key = SourceKey {
+                from: traffic.from,
+                template: spec.frame(0, 0, 0)?,
+                flows: traffic.flows,
+                marker: true,
+                senders: traffic.senders,
+            };
+            lab.start_sources(&key)?;
+            let batches = live::unhurried_batches();
+            let mut run = Live { batches, pace, progress: &heard, ..Live::new(&key, amount, batch, stop) };
+            if traffic.senders > 1 && scenario.expect.lost == 0 {
+                // What one CPU puts into a ring another one may have to take out: programs that don't count can't be waited for.
+                run.chunk = batch;
+            }
+            let offered = live::send(lab, &run)?;
+            lab.end_sources(&key)?;
             Ok(offered)
         }
         Engine::Packet | Engine::Xsk => {

@@ -63,7 +63,8 @@ fn of_scenario(topology: &Topology, scenario: &Scenario, options: &RunOptions) -
         })
         .collect();
     let maps: Vec<(&str, &str, u32)> = maps.iter().map(|(name, kind, size)| (name.as_str(), *kind, *size)).collect();
-    fingerprint::of_run(&RunFacts { scenario: Some(&scenario.name), engine, batch, maps: &maps })
+    let senders = scenario.traffic.senders;
+    fingerprint::of_run(&RunFacts { scenario: Some(&scenario.name), engine, batch, senders, maps: &maps })
 }
 
 /// The devmap of a built-in: kind and size. A broadcast walks it all, so that its size is a part of the price.

@@ -10,7 +10,8 @@ use crate::{
     measure::{interval, laps},
     topology::{Amount, Builtin, Engine, PortId, ProgramBody, Scenario, Topology},
     traffic::{
-        Stop, frame_spec, live,
+        Stop, frame_spec,
+        live::{self, Live},
         packet::{self, PacketTraffic},
         xsk::{self, Sent},
     },
@@ -99,6 +100,9 @@ pub(super) fn run(
                 let whose = if body.and_then(ProgramBody::builtin) == Some(Builtin::Xsk) { "receiver" } else { "sink" };
                 format!("timed by the {whose}'s clock at {}", topology.port_name(port))
             }
+            Clock::Source if scenario.traffic.senders > 1 => {
+                format!("timed by the clocks of {} senders, whose rates add up", scenario.traffic.senders)
+            }
             Clock::Source => "timed by the source's clock: no one sink sees every frame".to_owned(),
             Clock::Sender => "timed by the sender's clock: no sink ends the path".to_owned(),
         });
@@ -120,6 +124,8 @@ pub(crate) fn clock(topology: &Topology, scenario: &Scenario) -> Clock {
     let bodies = (0..topology.ports.len()).filter_map(|port| body(PortId(port)));
     let each = checks::each_gets_all(&scenario.expect, bodies);
     match scenario.expect.deliver.as_slice() {
+        // Several CPUs reach a sink at once: each sender's clock tells of its own frames.
+        _ if scenario.traffic.senders > 1 => Clock::Source,
         [first, rest @ ..] if is_sink(&first) && (rest.is_empty() || each) => Clock::Sink(*first),
         _ if matches!(scenario.traffic.engine, Engine::Packet | Engine::Xsk) => Clock::Sender,
         _ => Clock::Source,
@@ -149,7 +155,13 @@ impl Window {
         let (_, engine) = amount_and_engine(options, traffic.amount, traffic.engine);
         Ok(Self {
             engine,
-            key: SourceKey { from: traffic.from, template: spec.frame(0, 0, 0)?, flows: traffic.flows, marker: true },
+            key: SourceKey {
+                from: traffic.from,
+                template: spec.frame(0, 0, 0)?,
+                flows: traffic.flows,
+                marker: true,
+                senders: traffic.senders,
+            },
             packets: PacketTraffic { from: traffic.from, spec, flows: traffic.flows, first_sequence: 0, marker: true },
             clock: clock(topology, scenario),
             frames: WINDOW,
@@ -175,11 +187,11 @@ impl Window {
     pub(super) fn send(&self, lab: &mut Lab, amount: Amount, stop: &Stop) -> Result<Sent, LabError> {
         let quiet = |_| {};
         if matches!(self.engine, Engine::Live { .. }) {
-            lab.start_source(&self.key)?;
+            lab.start_sources(&self.key)?;
         }
         let started = Instant::now();
         let frames = match self.engine {
-            Engine::Live { batch } => live::send(lab, &self.key, amount, batch, None, None, stop, &quiet)?,
+            Engine::Live { batch } => live::send(lab, &Live::new(&self.key, amount, batch, stop))?,
             Engine::Packet => packet::send(lab, &self.packets, amount, None, stop, &quiet)?,
             // It knows by itself how long it took, without opening its socket.
             Engine::Xsk => return xsk::send(lab, &self.packets, amount, None, stop, &quiet),
@@ -209,9 +221,12 @@ impl Window {
                 (laps::per_frame(laps.as_ref(), seen.first, seen.last, self.batch()), made.saturating_sub(seen.ours))
             }
             Clock::Source => {
-                let source = lab.source(&self.key)?;
-                let (state, laps) = (source.state()?, source.laps()?);
-                (laps::per_frame(Some(&laps), state.first, state.last, self.batch()), 0)
+                let mut each = Vec::new();
+                for source in lab.sources(&self.key)? {
+                    let (state, laps) = (source.state()?, source.laps()?);
+                    each.push(laps::per_frame(Some(&laps), state.first, state.last, self.batch()));
+                }
+                (laps::together(&each), 0)
             }
             Clock::Sender => ((made > 0).then(|| sender.as_nanos() as f64 / made as f64), 0),
         })

@@ -390,6 +390,8 @@ pub struct Traffic {
     pub ip: IpVersion,
     /// Number of flows (UDP source ports), taken in turn.
     pub flows: u32,
+    /// From how many CPUs frames are sent at once; they share the flows.
+    pub senders: u32,
     /// Frame size with the 4-byte FCS: 64 is 60 bytes in memory.
     pub frame_bytes: u32,
     /// How much is sent.

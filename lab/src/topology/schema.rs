@@ -18,6 +18,8 @@ pub(crate) const QUEUES_MOST: i64 = 4096;
 pub(crate) const FLOWS_MOST: i64 = 65_536;
 /// Most frames a live-frames batch may have.
 pub(crate) const BATCH_MOST: i64 = 256;
+/// Most senders of a scenario.
+pub(crate) const SENDERS_MOST: i64 = 64;
 /// Least frame, in bytes with the FCS.
 pub(crate) const FRAME_LEAST: i64 = 64;
 /// Largest frame, in bytes with the FCS: the largest MTU, the Ethernet header and the FCS.
@@ -353,6 +355,9 @@ table! {
         /// Frames a batch of the engine `live`; 64 unless given.
         #[schemars(range(min = 1, max = BATCH_MOST))]
         batch: i64,
+        /// From how many CPUs the engine `live` sends at once; 1 unless given. They share the flows.
+        #[schemars(range(min = 1, max = SENDERS_MOST))]
+        senders: i64,
     }
 }
 

@@ -106,7 +106,7 @@ pub(super) fn attach(program: &XdpProgram, slot: u32) -> XdpLink {
 
 /// A source of so many flows that sends out of a port.
 pub(super) fn source(template: &[u8], flows: u32, target: u32) -> Source {
-    let spec = SourceSpec { instance: INSTANCE, flows, template, marker: true, stamp_every: 16 };
+    let spec = SourceSpec { instance: INSTANCE, flows, first_flow: 0, template, marker: true, stamp_every: 16 };
     let mut source = Source::load(&spec).unwrap_or_else(|error| panic!("{error}"));
     source.set_target(port(target)).unwrap_or_else(|error| panic!("{error}"));
     source

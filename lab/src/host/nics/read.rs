@@ -40,7 +40,7 @@ pub fn inventory() -> Result<Inventory, HostError> {
 }
 
 /// The interrupts of the NIC at a PCI address.
-pub(in crate::host) fn irqs_of(pci: &str) -> Vec<u32> {
+pub(crate) fn irqs_of(pci: &str) -> Vec<u32> {
     irqs(&Path::new("/sys/bus/pci/devices").join(pci))
 }
 

@@ -70,6 +70,8 @@ pub struct RunFacts<'a> {
     pub engine: &'a str,
     /// Frames of a batch, where the engine has batches.
     pub batch: Option<u32>,
+    /// CPUs that send at once; one is not worth an entry.
+    pub senders: u32,
     /// Maps of the programs under test: name, kind such as `devmap`, and `max_entries`.
     pub maps: &'a [(&'a str, &'a str, u32)],
 }
@@ -80,6 +82,9 @@ pub fn of_run(facts: &RunFacts<'_>) -> Fingerprint {
     let mut entries = Entries::from([(format!("engine{of}"), facts.engine.to_owned())]);
     if let Some(batch) = facts.batch {
         entries.insert(format!("batch{of}"), batch.to_string());
+    }
+    if facts.senders > 1 {
+        entries.insert(format!("senders{of}"), facts.senders.to_string());
     }
     for (name, kind, size) in facts.maps {
         entries.insert(format!("map {name}{of}"), format!("{kind}, max_entries {size}"));
@@ -101,7 +106,7 @@ pub fn concerning(fingerprint: &Fingerprint, scenario: &str) -> Fingerprint {
 }
 
 /// What the entries of runs begin with.
-const RUN: [&str; 3] = ["engine", "batch", "map "];
+const RUN: [&str; 4] = ["engine", "batch", "senders", "map "];
 
 /// Whether an entry must be equal for two results to be comparable. The others are printed only.
 pub fn is_identity(name: &str) -> bool {
@@ -239,11 +244,12 @@ mod tests {
     #[test]
     fn a_run_says_its_engine_batch_and_maps() {
         let maps = [("tx_ports", "devmap", 4)];
-        let facts = RunFacts { scenario: None, engine: "live", batch: Some(64), maps: &maps };
+        let facts = RunFacts { scenario: None, engine: "live", batch: Some(64), senders: 1, maps: &maps };
         let expected = [("batch", "64"), ("engine", "live"), ("map tx_ports", "devmap, max_entries 4")];
         assert_eq!(of_run(&facts), fingerprint(&expected));
-        let several = RunFacts { scenario: Some("drop"), engine: "packet", batch: None, maps: &[] };
-        assert_eq!(of_run(&several), fingerprint(&[("engine of drop", "packet")]));
+        let several = RunFacts { scenario: Some("drop"), engine: "packet", batch: None, senders: 2, maps: &[] };
+        let expected = [("engine of drop", "packet"), ("senders of drop", "2")];
+        assert_eq!(of_run(&several), fingerprint(&expected));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::topology::{
     diagnostic::{Diagnostic, Span},
     model::{Amount, Engine, IpVersion, PortId, Traffic, XSK_FRAME_MOST},
     read::At,
-    schema::{BATCH_MOST, EngineWord, FLOWS_MOST, FRAME_LEAST, FRAME_MOST, RawTraffic},
+    schema::{BATCH_MOST, EngineWord, FLOWS_MOST, FRAME_LEAST, FRAME_MOST, RawTraffic, SENDERS_MOST},
 };
 
 /// Frames a batch of live frames unless the file says otherwise.
@@ -49,7 +49,9 @@ impl Checker<'_> {
             }
             _ => IpVersion::V4,
         };
-        let flows = self.in_range(&raw.flows, "a number of flows", 1..=FLOWS_MOST).unwrap_or(1);
+        let flows = self.in_range(&raw.flows, "a number of flows", 1..=FLOWS_MOST);
+        let senders = self.check_senders(raw, engine_word, flows);
+        let flows = flows.unwrap_or(1);
         let frame_bytes = self.check_frame(raw, ip, engine_word, from);
         let amount = self.check_amount(raw, span);
         let from = from?;
@@ -63,9 +65,41 @@ impl Checker<'_> {
             },
             ip,
             flows,
+            senders,
             frame_bytes,
             amount,
         })
+    }
+
+    /// From how many CPUs frames are sent: each needs a flow of its own, or frames of one would overtake each other.
+    fn check_senders(&mut self, raw: &RawTraffic, engine: EngineWord, flows: Option<u32>) -> u32 {
+        let Some(senders) = self.in_range(&raw.senders, "a number of senders", 1..=SENDERS_MOST) else { return 1 };
+        let span = raw.senders.given().map(|at| at.span.clone()).unwrap_or_default();
+        if engine != EngineWord::Live && senders > 1 {
+            self.report(
+                Diagnostic::error(span, "only the engine `live` sends from several CPUs")
+                    .label("more than one sender")
+                    .help("leave `senders` out, or use engine = \"live\""),
+            );
+            return 1;
+        }
+        let flows = flows.or(raw.flows.is_absent().then_some(1));
+        if let Some(flows) = flows.filter(|flows| senders > *flows) {
+            let mut diagnostic = Diagnostic::error(
+                span,
+                format!(
+                    "{senders} senders need {senders} flows: frames of one flow that two CPUs send overtake each other"
+                ),
+            )
+            .label("more senders than flows")
+            .help(format!("set flows = {senders} or more"));
+            if let Some(flows) = raw.flows.given() {
+                diagnostic = diagnostic.related(flows.span.clone(), "the flows");
+            }
+            self.report(diagnostic);
+            return flows;
+        }
+        senders
     }
 
     fn check_frame(&mut self, raw: &RawTraffic, ip: IpVersion, engine: EngineWord, from: Option<PortId>) -> u32 {
