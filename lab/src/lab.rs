@@ -5,6 +5,7 @@ mod error;
 pub mod inspect;
 mod install;
 mod instance;
+pub(crate) mod load;
 mod network;
 mod pace;
 pub mod persistent;
@@ -39,7 +40,7 @@ use crate::{
         thread::LabThread,
     },
     observe::reading::Reading,
-    program::{Source, Watch, WatchSpec, watch::EventSet},
+    program::{PortCounter, Source, Watch, WatchSpec, watch::EventSet},
     topology::{Builtin, PortId, ProgramId, Scenario, Topology},
     traffic::cpu,
     xdp::XdpMode,
@@ -477,6 +478,14 @@ impl Lab {
         match self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port)) {
             Some(have) if have.receivers.is_empty() => Ok(have.program.laps_at(port.0 as u32)?),
             _ => Ok(None),
+        }
+    }
+
+    /// What the program at a port counts of the lab's frames, to be read while they come; `None` where none does.
+    pub(crate) fn port_counter(&self, port: PortId) -> Result<Option<PortCounter>, LabError> {
+        match self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port)) {
+            Some(have) => Ok(have.program.port_counter(port.0 as u32)?),
+            None => Ok(None),
         }
     }
 

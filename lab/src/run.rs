@@ -7,6 +7,7 @@ pub(crate) mod correctness;
 pub(crate) mod facts;
 pub(crate) mod pricing;
 pub(crate) mod profiling;
+mod stream;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,7 +18,7 @@ use crate::{
     observe::ledger::Settled,
     program::watch::EventSet,
     published,
-    record::{Check, Cost, REPORT_SCHEMA, Report, ScenarioRecord, Verdict, profile::Profile},
+    record::{Check, Cost, REPORT_SCHEMA, Report, Saturation, ScenarioRecord, Verdict, profile::Profile},
     topology::{Amount, Engine, HostFile, ProgramSource, Scenario, ScenarioId, Topology},
     traffic::Stop,
     xdp::XdpMode,
@@ -74,6 +75,7 @@ struct Case {
     notes: Vec<String>,
     checks: Vec<Check>,
     cost: Option<Cost>,
+    saturation: Option<Saturation>,
     profile: Option<Profile>,
 }
 
@@ -116,8 +118,8 @@ pub fn run(
         drop(shared);
         let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder))?;
         progress.step("price");
-        lab.watch(EventSet::Errors)?;
-        pricing::run(&mut lab, &mut cases, &wanted, options, stop, progress)?;
+        lab.watch(if cabling.cables.is_empty() { EventSet::Errors } else { EventSet::Polls })?;
+        pricing::run(&mut lab, &mut cases, &wanted, &cabling, options, stop, progress)?;
         if options.profile {
             progress.step("profile");
             profiling::run(&mut lab, &mut cases, &wanted, options, stop, progress)?;
@@ -131,7 +133,7 @@ pub fn run(
     fingerprint.0.extend(ports.0);
     // The lab is gone, and its lock with it: the comparison has one of its own.
     if !options.no_pricing && !stop.is_asked() {
-        budgets::check(topology, &mut cases, &fingerprint, options, stop, progress)?;
+        budgets::check(topology, &mut cases, &fingerprint, (options, &cabling), stop, progress)?;
     }
     let cpu = fingerprint.0.get("cpu").cloned().unwrap_or_default();
     let scenarios = judge(topology, cases, options, &cabling, &cpu);
@@ -210,11 +212,12 @@ fn judge(
     cabling: &Cabling,
     cpu: &str,
 ) -> Vec<ScenarioRecord> {
-    let mut costs: BTreeMap<XdpMode, BTreeMap<String, Cost>> = BTreeMap::new();
+    let mut costs: BTreeMap<XdpMode, BTreeMap<String, checks::Priced>> = BTreeMap::new();
     for case in &cases {
         if let Some(cost) = &case.cost {
             let name = topology.scenarios[case.scenario.0].name.clone();
-            costs.entry(case.mode).or_default().insert(name, cost.clone());
+            let priced = checks::Priced { cost: cost.clone(), saturation: case.saturation.clone() };
+            costs.entry(case.mode).or_default().insert(name, priced);
         }
     }
     let none = BTreeMap::new();
@@ -222,10 +225,10 @@ fn judge(
         .into_iter()
         .map(|mut case| {
             let scenario = &topology.scenarios[case.scenario.0];
-            if let (Some(perf), Some(cost)) = (&scenario.perf, &case.cost) {
-                let others = costs.get(&case.mode).unwrap_or(&none);
+            let others = costs.get(&case.mode).unwrap_or(&none);
+            if let (Some(perf), Some(priced)) = (&scenario.perf, others.get(&scenario.name)) {
                 let receiver = receiver(topology, scenario, cabling, cpu);
-                let pricing = checks::Pricing { perf, cost, receiver: &receiver, others, topology };
+                let pricing = checks::Pricing { perf, priced, receiver: &receiver, others, topology };
                 case.checks.extend(checks::pricing(&pricing));
                 case.notes.extend(receiver.unbound(perf));
                 let of = perf.max_ratio.as_ref().map(|bound| &topology.scenarios[bound.of.0].name);
@@ -249,6 +252,7 @@ fn judge(
                 ledger: case.settled.ledger,
                 clones: case.settled.clones,
                 cost: case.cost,
+                saturation: case.saturation,
                 profile: case.profile,
                 checks: case.checks,
             }

@@ -11,6 +11,7 @@ mod ledger;
 mod nics;
 mod profile;
 mod program;
+mod polls;
 mod senders;
 mod shipped;
 mod skip_unable;

@@ -40,6 +40,7 @@ use crate::{
     lab::{Cabling, Lab, LabError},
     measure::{
         interval::median,
+        saturation::in_words,
         stats::{
             decide::{Aim, Budget, BudgetError, DecideError, Decision, Row, Verdict, decide_rows},
             floor::noise_floor,
@@ -48,8 +49,8 @@ use crate::{
         },
     },
     program::watch::EventSet,
-    record::Fingerprint,
     record::compare::{COMPARE_SCHEMA, CompareReport, CompareRow, CompareVerdict},
+    record::{Fingerprint, Saturation},
     run::{Progress, RunOptions, facts},
     traffic::Stop,
     xdp::XdpMode,
@@ -256,6 +257,7 @@ pub fn run(
             }
         }
     }
+    let saturations = rig.saturations(pairing, &options.cabling);
     let returned = rig.down()?;
     if let Some(budget) = budget
         && reloads >= FEWEST_RELOADS
@@ -268,12 +270,20 @@ pub fn run(
     let mut notes = remarks(reloads, options);
     notes.extend(returned);
     notes.extend(pairing.notes.iter().cloned());
-    let rows = compared
+    let mut rows: Vec<CompareRow> = compared
         .iter()
         .zip(&measured)
         .enumerate()
         .map(|(n, (row, m))| record(row, m, decisions.as_ref().and_then(|d| d.get(n)), options))
         .collect();
+    for (row, saturation) in rows.iter_mut().zip(saturations) {
+        let Some(saturation) = saturation else { continue };
+        notes.push(format!("{} ({}): {}", row.name, row.mode, in_words(&saturation)));
+        if !saturation.proven {
+            // Two programs behind a generator that is too slow for either cost the same.
+            row.verdict = CompareVerdict::Inconclusive;
+        }
+    }
     Ok(CompareReport {
         schema: COMPARE_SCHEMA.to_owned(),
         started: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
@@ -351,7 +361,7 @@ impl Rig {
         if pairing.differs_in.is_empty() {
             let mut lab = Lab::on(&pairing.a, cabling)?;
             let ports = facts::of_ports(&lab)?;
-            lab.watch(EventSet::Errors)?;
+            lab.watch(if cabling.cables.is_empty() { EventSet::Errors } else { EventSet::Polls })?;
             let rows = rows.into_iter().map(|row| RowUnderTest::new(&lab, pairing, row, only));
             let rows = rows.collect::<Result<_, _>>()?;
             return Ok((Self::One(Box::new(lab), rows), [ports, Fingerprint::default()]));
@@ -410,6 +420,14 @@ impl Rig {
             }
         }
         Ok(reloads)
+    }
+
+    /// Whether each row's receiver was saturated; `None` where frames cross no NIC.
+    fn saturations(&self, pairing: &Pairing, cabling: &Cabling) -> Vec<Option<Saturation>> {
+        match self {
+            Self::One(_, rows) => rows.iter().map(|row| row.saturation(&pairing.a, cabling)).collect(),
+            Self::Two(_, rows) => rows.iter().map(|_| None).collect(),
+        }
     }
 
     fn down(self) -> Result<Vec<String>, LabError> {

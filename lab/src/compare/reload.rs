@@ -8,12 +8,16 @@ use super::{
     pairing::{PairedRow, Pairing},
 };
 use crate::{
-    lab::{Anchor, Held, Lab, LabError, Spare, Wanted, wanted},
-    measure::stats::blocks::{self, Block, Order, Side},
+    lab::{Anchor, Cabling, Held, Lab, LabError, Spare, Wanted, wanted},
+    measure::{
+        saturation::{Evidence, judge},
+        stats::blocks::{self, Block, Order, Side},
+    },
     program::Padding,
+    record::Saturation,
     run::{
         RunOptions, able,
-        pricing::{Clock, Window, clock},
+        pricing::{Clock, Proof, Window, clock, line_mpps},
     },
     topology::{Builtin, ProgramBody, ProgramId, Scenario, Topology},
     traffic::{Stop, cpu},
@@ -48,6 +52,8 @@ pub(super) struct RowUnderTest {
     anchors: Vec<Anchor>,
     /// Whether this is the only row: nobody else installs other programs between two of its reloads.
     only: bool,
+    /// What was seen of the receiver while it was measured, where frames cross a NIC.
+    seen: Option<Evidence>,
 }
 
 /// Both sides' programs, held ready.
@@ -98,7 +104,25 @@ impl RowUnderTest {
         // For both sides, and for what is installed.
         let spare = lab.spare_ports(3 * a.len().max(1) as u32)?;
         let clock = clock_of(&pairing.a, &scenario, &a);
-        Ok(Self { row, scenario, a, b, spare, clock, frames: None, same: false, held: None, anchors: Vec::new(), only })
+        Ok(Self {
+            row,
+            scenario,
+            a,
+            b,
+            spare,
+            clock,
+            frames: None,
+            same: false,
+            held: None,
+            anchors: Vec::new(),
+            only,
+            seen: None,
+        })
+    }
+
+    /// Whether the receiver was saturated until now; `None` where frames cross no NIC.
+    pub(super) fn saturation(&self, topology: &Topology, cabling: &Cabling) -> Option<Saturation> {
+        self.seen.as_ref().map(|seen| judge(seen, line_mpps(cabling, topology, &self.scenario)))
     }
 
     pub(super) fn name(&self) -> &str {
@@ -199,11 +223,15 @@ pub(super) fn measure(
         let programs = if side == Side::Baseline { &held.a } else { &held.b };
         row.a.iter().zip(programs).try_for_each(|(want, held)| lab.put(want.program, held))
     };
+    let proof = Proof::begin(lab, &topology, &row.scenario)?;
     let mut one = |side: Side| -> Result<Option<f64>, LabError> {
         put(lab, side)?;
         Ok(window.measure(lab, stop)?.0)
     };
     let outcome = take_turns(began, (row.name(), frames), options, dice, stop, &mut one);
+    if let Some(proof) = proof {
+        proof.end(lab, &mut row.seen)?;
+    }
     // Where other rows are measured in between, held programs would fill the dispatcher.
     if row.only || !options.reload {
         row.held = Some(held);

@@ -3,4 +3,5 @@
 pub mod fingerprint;
 pub mod interval;
 pub mod laps;
+pub mod saturation;
 pub mod stats;

@@ -26,6 +26,7 @@ pub(super) struct Offsets {
     pub(super) skb_head: u32,
     pub(super) skb_data: u32,
     pub(super) skb_tail: u32,
+    pub(super) napi_dev: u32,
 }
 
 /// What the lab needs to know of the running kernel's types. Read once in a process.
@@ -78,6 +79,7 @@ impl KernelReasons {
             skb_head: offset("sk_buff", &["head"])?,
             skb_data: offset("sk_buff", &["data"])?,
             skb_tail: offset("sk_buff", &["tail"])?,
+            napi_dev: offset("napi_struct", &["dev"])?,
         };
         let prefix = "SKB_DROP_REASON_";
         let named = |(value, name): (u32, &str)| name.strip_prefix(prefix).map(|name| (value, name.to_owned()));

@@ -30,6 +30,9 @@ pub enum EventSet {
     Own,
     /// Errors only: for pricing. They cost nothing while nothing is lost, but for one look at each burst.
     Errors,
+    /// These, and the polls of NAPI: for pricing over NICs, where the receiver must be shown to be saturated. A poll of many
+    /// frames is told of once.
+    Polls,
 }
 
 impl EventSet {
@@ -55,6 +58,7 @@ impl EventSet {
                 "kfree_skb",
             ],
             Self::Errors => &["xdp_redirect_err", "xdp_exception", "xdp_bulk_tx", "xdp_cpumap_enqueue"],
+            Self::Polls => &["xdp_redirect_err", "xdp_exception", "xdp_bulk_tx", "xdp_cpumap_enqueue", "napi_poll"],
         }
     }
 }
@@ -97,6 +101,7 @@ impl Watch {
                 ("SKB_HEAD", &at(offsets.skb_head)),
                 ("SKB_DATA", &at(offsets.skb_data)),
                 ("SKB_TAIL", &at(offsets.skb_tail)),
+                ("NAPI_DEV", &at(offsets.napi_dev)),
             ],
         )?;
         let btf = kernel_btf()?;
@@ -176,12 +181,20 @@ impl WatchCounter {
     /// # Errors
     /// Where the map can't be read.
     pub fn read(&self) -> Result<u64, ProgramError> {
+        Ok(self.by_cpu()?.into_iter().sum())
+    }
+
+    /// The same for each CPU by its number.
+    ///
+    /// # Errors
+    /// Where the map can't be read.
+    pub fn by_cpu(&self) -> Result<Vec<u64>, ProgramError> {
         let failed = |source: io::Error| ProgramError::system("read the observer's counts", source);
         let cpus = aya::util::nr_cpus().map_err(|(_, source)| failed(source))?;
         let mut values = vec![0; cpus];
         let WatchKey { event, slot, code, other } = self.key;
         sys::map_lookup_words(&self.events, &[event, slot, code as u32, other], &mut values).map_err(failed)?;
-        Ok(values.iter().sum())
+        Ok(values)
     }
 }
 

@@ -98,6 +98,9 @@ pub struct ScenarioRecord {
     /// Cost, where the scenario was priced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
+    /// Whether the receiver was saturated while it was priced: over NICs alone, since on veth the sender's own CPU receives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saturation: Option<Saturation>,
     /// Where the time went, where the scenario was profiled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<profile::Profile>,
@@ -196,6 +199,30 @@ pub struct Cost {
     pub mpps: f64,
     /// Nanoseconds a packet of each window, in the order of measuring.
     pub windows: Vec<f64>,
+}
+
+/// Whether a receiver was saturated, and what shows it. Only then is its rate its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Saturation {
+    /// Whether it was.
+    pub proven: bool,
+    /// What is lacking for that.
+    pub lacks: Vec<String>,
+    /// Million packets a second that it received.
+    pub received_mpps: f64,
+    /// Million packets a second that the generator put on the line.
+    pub sent_mpps: f64,
+    /// Frames that its NIC had no buffer for.
+    pub missed: u64,
+    /// Share of its polls that used up their budget.
+    pub full_polls: f64,
+    /// The CPUs that received.
+    pub cpus: Vec<u32>,
+    /// Largest share of the time that one of them was idle.
+    pub idle: f64,
+    /// The most that the line carries of frames of this size, in million packets a second; `None`: it tells no speed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line_mpps: Option<f64>,
 }
 
 /// One check and what it found.

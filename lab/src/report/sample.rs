@@ -64,6 +64,7 @@ fn scenario(name: &str, mode: XdpMode, verdict: Verdict) -> ScenarioRecord {
         ledger: Ledger::default(),
         clones: 0,
         cost: None,
+        saturation: None,
         profile: None,
         checks: Vec::new(),
     }

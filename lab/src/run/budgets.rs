@@ -4,7 +4,7 @@ use super::{Case, Progress, RunOptions, checks::BUDGET};
 use crate::{
     baseline::{self, Baseline},
     compare::{self, CompareError, CompareOptions, pairing::Pairing},
-    lab::LabError,
+    lab::{Cabling, LabError},
     record::{
         Check, Fingerprint,
         compare::{CompareRow, CompareVerdict},
@@ -21,7 +21,7 @@ pub(super) fn check(
     topology: &Topology,
     cases: &mut [Case],
     fingerprint: &Fingerprint,
-    options: &RunOptions,
+    (options, cabling): (&RunOptions, &Cabling),
     stop: &Stop,
     progress: &dyn Progress,
 ) -> Result<(), LabError> {
@@ -64,7 +64,13 @@ pub(super) fn check(
         let names = cases.iter().filter(|case| budget_of(case) == Some(budget));
         let only: Vec<String> = names.map(|case| topology.scenarios[case.scenario.0].name.clone()).collect();
         progress.step(&format!("beside the baseline, budget {budget} ns"));
-        let wanted = CompareOptions { budget: Some(budget), only, seconds: SECONDS, ..CompareOptions::default() };
+        let wanted = CompareOptions {
+            budget: Some(budget),
+            only,
+            seconds: SECONDS,
+            cabling: cabling.clone(),
+            ..CompareOptions::default()
+        };
         let is_of = |case: &Case| budget_of(case).filter(|of| (of - budget).abs() < f64::EPSILON);
         match compare::run(&pairing, &wanted, stop, progress) {
             Ok(report) => {

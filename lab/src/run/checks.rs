@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     measure::interval::ratio,
-    record::{Check, Cost, Ledger, Verdict},
+    record::{Check, Cost, Ledger, Saturation, Verdict},
     report::thousands,
     run::able::LeftOut,
     topology::{Builtin, Expect, Perf, PortId, ProgramBody, ProgramSource, Topology},
@@ -151,17 +151,43 @@ impl Receiver {
     }
 }
 
+/// A cost, and whether it is the receiver's.
+#[derive(Debug, Clone)]
+pub struct Priced {
+    /// The cost.
+    pub cost: Cost,
+    /// Whether the receiver was saturated, where frames cross a NIC.
+    pub saturation: Option<Saturation>,
+}
+
+impl Priced {
+    /// Whether the cost may not be the receiver's, but the generator's or the line's.
+    fn is_open(&self) -> bool {
+        self.saturation.as_ref().is_some_and(|saturation| !saturation.proven)
+    }
+}
+
+/// A check of a cost that may not be the receiver's is undecided, whatever was measured.
+fn unless_open(mut check: Check, of: &[&Priced]) -> Check {
+    if of.iter().any(|priced| priced.is_open()) {
+        check.ok = false;
+        check.undecided = true;
+        check.measured += "; the receiver was not shown to be saturated";
+    }
+    check
+}
+
 /// What a price is checked against.
 #[derive(Debug)]
 pub struct Pricing<'a> {
     /// The thresholds.
     pub perf: &'a Perf,
-    /// The scenario's cost.
-    pub cost: &'a Cost,
+    /// What the scenario costs.
+    pub priced: &'a Priced,
     /// What receives.
     pub receiver: &'a Receiver,
     /// Costs in the same mode by scenario name, of the scenarios that were priced.
-    pub others: &'a BTreeMap<String, Cost>,
+    pub others: &'a BTreeMap<String, Priced>,
     /// The topology, for the scenarios' names.
     pub topology: &'a Topology,
 }
@@ -169,16 +195,18 @@ pub struct Pricing<'a> {
 /// The checks of the pricing phase. A threshold inside the interval is undecided, not failed.
 pub fn pricing(case: &Pricing<'_>) -> Vec<Check> {
     let mut checks = Vec::new();
-    let Pricing { perf, cost, receiver, .. } = case;
+    let Pricing { perf, priced, receiver, .. } = case;
+    let cost = &priced.cost;
     if let Some(Some(least)) = receiver.least(perf) {
         let (low, high) = (1000.0 / cost.ci[1], 1000.0 / cost.ci[0]);
-        checks.push(Check {
+        let check = Check {
             what: format!("min-mpps {}", receiver.driver),
             limit: format!("at least {least} Mpps"),
             measured: format!("{:.3} Mpps, between {low:.3} and {high:.3}", cost.mpps),
             ok: low >= least,
             undecided: (low..=high).contains(&least) && low < least,
-        });
+        };
+        checks.push(unless_open(check, &[priced]));
     }
     if let Some(bound) = &perf.max_ratio {
         let of = &case.topology.scenarios[bound.of.0].name;
@@ -186,14 +214,15 @@ pub fn pricing(case: &Pricing<'_>) -> Vec<Check> {
         let what = format!("max-ratio of {of}");
         checks.push(match case.others.get(of) {
             Some(other) => {
-                let r = ratio(cost, other);
-                Check {
+                let r = ratio(cost, &other.cost);
+                let check = Check {
                     what,
                     limit,
                     measured: format!("{:.3} times, between {:.3} and {:.3}", r.value, r.low, r.high),
                     ok: r.high <= bound.value,
                     undecided: r.low <= bound.value && r.high > bound.value,
-                }
+                };
+                unless_open(check, &[priced, other])
             }
             None => {
                 Check { what, limit, measured: "the other scenario has no cost".to_owned(), ok: false, undecided: true }
@@ -220,7 +249,10 @@ pub fn verdict(checks: &[Check]) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::MinRate;
+    use crate::{
+        measure::saturation::{Evidence, judge},
+        topology::MinRate,
+    };
 
     fn rate(mpps: f64, speed: Option<u32>, cpu: Option<&str>) -> MinRate {
         MinRate { mpps, speed, cpu: cpu.map(str::to_owned) }
@@ -255,4 +287,59 @@ mod tests {
         assert!(!rate(1.0, None, Some("EPYC 9")).covers(&rate(2.0, None, Some("EPYC"))));
         assert!(!rate(1.0, Some(1), None).covers(&rate(2.0, Some(2), None)));
     }
+
+    #[test]
+    fn a_threshold_is_undecided_where_the_receiver_was_not_saturated() {
+        let topology = crate::topology::parse("t.toml".as_ref(), TEXT).unwrap();
+        let cost = Cost { ns: 100.0, ci: [99.0, 101.0], mpps: 10.0, windows: vec![100.0] };
+        let seen = |cpus| Evidence {
+            seconds: 1.0,
+            received: 10_000_000,
+            sent: 12_000_000,
+            missed: 2_000_000,
+            polls: 200_000,
+            full: 200_000,
+            cpus,
+        };
+        let priced = |idle: Option<f64>| Priced {
+            cost: cost.clone(),
+            saturation: idle.map(|idle| judge(&seen(vec![(0, idle)]), None)),
+        };
+        let shown = |one: Option<f64>, other: Option<f64>| {
+            let others = [("a".to_owned(), priced(one)), ("b".to_owned(), priced(other))].into();
+            let scenario = &topology.scenarios[0];
+            let (Some(perf), Some(priced)) = (&scenario.perf, BTreeMap::get(&others, "a")) else { panic!() };
+            let receiver = receiver(None, "any");
+            let checks = pricing(&Pricing { perf, priced, receiver: &receiver, others: &others, topology: &topology });
+            (checks.iter().map(|check| (check.ok, check.undecided)).collect::<Vec<_>>(), verdict(&checks))
+        };
+        let (holds, open) = ((true, false), (false, true));
+        // On veth nobody asks.
+        assert_eq!(shown(None, None), (vec![holds, holds], Verdict::Pass));
+        assert_eq!(shown(Some(0.0), Some(0.0)), (vec![holds, holds], Verdict::Pass));
+        assert_eq!(shown(Some(0.5), Some(0.0)), (vec![open, open], Verdict::Inconclusive));
+        // A ratio rests on both.
+        assert_eq!(shown(Some(0.0), Some(0.5)), (vec![holds, open], Verdict::Inconclusive));
+    }
+
+    const TEXT: &str = r#"
+name = "t"
+[nodes.gen]
+[nodes.dut]
+[[links]]
+kind = "cable"
+ends = ["gen:tx0", "dut:rx0"]
+[programs.drop]
+builtin = "drop"
+attach = ["dut:rx0"]
+[[scenarios]]
+name = "a"
+traffic = { from = "gen:tx0", frames = 10 }
+expect = { drop = ["dut:rx0"] }
+perf = { min-mpps = { i40e = 9.0 }, max-ratio = { of = "b", value = 2.0 } }
+[[scenarios]]
+name = "b"
+traffic = { from = "gen:tx0", frames = 10 }
+expect = { drop = ["dut:rx0"] }
+"#;
 }

@@ -44,7 +44,7 @@ pub(super) fn run(
 ) -> Result<Case, LabError> {
     let scenario = lab.topology().scenarios[id.0].clone();
     let Outcome { settled, checks, notes } = settle_scenario(lab, &scenario, mode, options, stop, progress)?;
-    Ok(Case { scenario: id, mode, settled, notes, checks, cost: None, profile: None })
+    Ok(Case { scenario: id, mode, settled, notes, checks, cost: None, saturation: None, profile: None })
 }
 
 /// What the correctness phase of a scenario found.

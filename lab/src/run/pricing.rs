@@ -4,10 +4,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Case, Progress, RunOptions, able, amount_and_engine, checks};
+use super::{Case, Progress, RunOptions, able, amount_and_engine, checks, stream::Stream};
 use crate::{
-    lab::{Lab, LabError, SourceKey},
-    measure::{interval, laps},
+    lab::{Cabling, Lab, LabError, SourceKey, load::Load},
+    measure::{
+        interval, laps,
+        saturation::{self, Evidence},
+    },
     topology::{Amount, Builtin, Engine, PortId, ProgramBody, Scenario, Topology},
     traffic::{
         Stop, frame_spec,
@@ -39,6 +42,8 @@ pub(crate) enum Clock {
     Source,
     /// The sender's: `AF_PACKET` or `AF_XDP` without a sink.
     Sender,
+    /// The lab's own, over a NIC: frames keep coming, and what its receiver deals with is counted now and then.
+    Wire,
 }
 
 /// The cases to price: those with thresholds, and those that a ratio refers to.
@@ -58,6 +63,7 @@ pub(super) fn run(
     lab: &mut Lab,
     cases: &mut [Case],
     wanted: &[usize],
+    cabling: &Cabling,
     options: &RunOptions,
     stop: &Stop,
     progress: &dyn Progress,
@@ -65,6 +71,7 @@ pub(super) fn run(
     let topology = lab.topology().clone();
     let mut windows = vec![Vec::new(); cases.len()];
     let mut lost = vec![0; cases.len()];
+    let mut evidence = vec![None; cases.len()];
     let mut clocks = vec![None; cases.len()];
     for round in 0..ROUNDS {
         let mut order = wanted.to_vec();
@@ -79,8 +86,9 @@ pub(super) fn run(
             let (scenario, mode) = (&topology.scenarios[cases[case].scenario.0], cases[case].mode);
             lab.install(Some(scenario), mode, false)?;
             let scenario = &able::as_it_is(lab, scenario, mode)?;
-            clocks[case] = Some(clock(&topology, scenario));
             let window = Window::new(lab, &topology, scenario, options)?;
+            clocks[case] = Some(window.clock);
+            let proof = Proof::begin(lab, &topology, scenario)?;
             for n in 0..WARM_UP + WINDOWS {
                 let (ns, missing) = window.measure(lab, stop)?;
                 lost[case] += missing;
@@ -88,12 +96,18 @@ pub(super) fn run(
                     windows[case].extend(ns);
                 }
             }
+            if let Some(proof) = proof {
+                proof.end(lab, &mut evidence[case])?;
+            }
         }
     }
     for &n in wanted {
         let case = &mut cases[n];
         let scenario = &topology.scenarios[case.scenario.0];
         case.cost = interval::cost(std::mem::take(&mut windows[n]));
+        let seen = evidence[n].take();
+        case.saturation = seen.map(|seen| saturation::judge(&seen, line_mpps(cabling, &topology, scenario)));
+        case.notes.extend(case.saturation.as_ref().map(saturation::in_words));
         case.notes.push(match clocks[n].unwrap_or_else(|| clock(&topology, scenario)) {
             Clock::Sink(port) => {
                 let body = topology.program_at(port).map(|(id, _)| topology.body_in(scenario, id));
@@ -104,6 +118,7 @@ pub(super) fn run(
                 format!("timed by the clocks of {} senders, whose rates add up", scenario.traffic.senders)
             }
             Clock::Source => "timed by the source's clock: no one sink sees every frame".to_owned(),
+            Clock::Wire => "counted by the lab's clock while frames kept coming".to_owned(),
             Clock::Sender => "timed by the sender's clock: no sink ends the path".to_owned(),
         });
         if lost[n] > 0 {
@@ -111,6 +126,38 @@ pub(super) fn run(
         }
     }
     Ok(())
+}
+
+/// The most that the link of a NIC carries of a scenario's frames, in Mpps.
+pub(crate) fn line_mpps(cabling: &Cabling, topology: &Topology, scenario: &Scenario) -> Option<f64> {
+    let receiver = topology.peer(scenario.traffic.from)?;
+    let speed = cabling.nic_at(topology, receiver)?.speed?;
+    Some(saturation::line_mpps(speed, scenario.traffic.frame_bytes))
+}
+
+/// What is needed to show that a receiver behind a NIC was saturated between two moments.
+pub(crate) struct Proof {
+    from: PortId,
+    to: PortId,
+    begin: Load,
+}
+
+impl Proof {
+    /// Begins. `None` where the scenario's frames cross no NIC: on veth the sender's own CPU receives.
+    pub(crate) fn begin(lab: &Lab, topology: &Topology, scenario: &Scenario) -> Result<Option<Self>, LabError> {
+        let from = scenario.traffic.from;
+        match topology.peer(from).filter(|_| lab.is_nic(from)) {
+            Some(to) => Ok(Some(Self { from, to, begin: lab.load(from, to)? })),
+            None => Ok(None),
+        }
+    }
+
+    /// Ends: adds what was seen since to what was seen before.
+    pub(crate) fn end(self, lab: &Lab, seen: &mut Option<Evidence>) -> Result<(), LabError> {
+        let now = lab.load(self.from, self.to)?.since(&self.begin);
+        *seen = Some(seen.take().unwrap_or_default().plus(&now));
+        Ok(())
+    }
 }
 
 /// What times a scenario's windows.
@@ -140,6 +187,8 @@ pub(crate) struct Window {
     packets: PacketTraffic,
     clock: Clock,
     frames: u64,
+    /// How frames are counted while they keep coming, where the clock is [`Clock::Wire`].
+    stream: Option<Stream>,
 }
 
 impl Window {
@@ -153,6 +202,7 @@ impl Window {
         let traffic = &scenario.traffic;
         let spec = frame_spec(topology, traffic, &scenario.expect.deliver, lab.instance().number)?;
         let (_, engine) = amount_and_engine(options, traffic.amount, traffic.engine);
+        let over_a_nic = matches!(engine, Engine::Live { .. }) && lab.is_nic(traffic.from);
         Ok(Self {
             engine,
             key: SourceKey {
@@ -163,15 +213,19 @@ impl Window {
                 senders: traffic.senders,
             },
             packets: PacketTraffic { from: traffic.from, spec, flows: traffic.flows, first_sequence: 0, marker: true },
-            clock: clock(topology, scenario),
+            clock: if over_a_nic { Clock::Wire } else { clock(topology, scenario) },
             frames: WINDOW,
+            stream: if over_a_nic { Some(Stream::of(topology, scenario)) } else { None },
         })
     }
 
     /// The same with so many frames a window, by another clock.
     pub(crate) fn with(mut self, frames: u64, clock: Clock) -> Self {
         self.frames = frames;
-        self.clock = clock;
+        // Over a NIC no other clock tells the receiver's rate.
+        if self.clock != Clock::Wire {
+            self.clock = clock;
+        }
         self
     }
 
@@ -201,6 +255,9 @@ impl Window {
 
     /// One window: its nanoseconds a packet, where it could be timed, and the frames that did not arrive.
     pub(crate) fn measure(&self, lab: &mut Lab, stop: &Stop) -> Result<(Option<f64>, u64), LabError> {
+        if let (Some(stream), Some(batch)) = (&self.stream, self.batch()) {
+            return Ok((stream.measure(lab, &self.key, batch, stop)?, 0));
+        }
         let mut dropped = 0;
         if let Clock::Sink(port) = self.clock {
             lab.reset_counters_at(port)?;
@@ -228,7 +285,7 @@ impl Window {
                 }
                 (laps::together(&each), 0)
             }
-            Clock::Sender => ((made > 0).then(|| sender.as_nanos() as f64 / made as f64), 0),
+            Clock::Sender | Clock::Wire => ((made > 0).then(|| sender.as_nanos() as f64 / made as f64), 0),
         })
     }
 }

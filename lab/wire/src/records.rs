@@ -173,6 +173,14 @@ pub mod event {
     pub const CPUMAP_DROP: u32 = 9;
     /// `xdp_bulk_tx`, frames dropped: slot: where the program ran; code: errno, 0 where the ring was full.
     pub const BULK_TX_DROP: u32 = 11;
+    /// `napi_poll` that received something: slot: the device; other: what is counted.
+    pub const POLL: u32 = 12;
+    /// Of [`POLL`]: polls.
+    pub const POLL_COUNT: u32 = 0;
+    /// Of [`POLL`]: polls that used up their budget.
+    pub const POLL_FULL: u32 = 1;
+    /// Of [`POLL`]: frames.
+    pub const POLL_FRAMES: u32 = 2;
 }
 
 impl PortCounters {
