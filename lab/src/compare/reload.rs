@@ -230,7 +230,7 @@ pub(super) fn measure(
     };
     let outcome = take_turns(began, (row.name(), frames), options, dice, stop, &mut one);
     if let Some(proof) = proof {
-        proof.end(lab, &mut row.seen)?;
+        proof.end(lab, &window, &mut row.seen)?;
     }
     // Where other rows are measured in between, held programs would fill the dispatcher.
     if row.only || !options.reload {

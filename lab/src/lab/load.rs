@@ -12,21 +12,50 @@ use crate::{
     topology::PortId,
 };
 
-/// A reading of everything that tells of a receiver's load.
-#[derive(Debug)]
-pub(crate) struct Load {
+/// What tells of a receiver's load at one moment, readable while frames come.
+#[derive(Debug, Clone)]
+pub(crate) struct Pulse {
     at: Instant,
     /// Polls that received something, those that were full, and frames: by CPU.
     polls: [Vec<u64>; 3],
     /// Time that each CPU was idle, in ticks of the kernel's accounting.
     idle: Vec<u64>,
+}
+
+/// Where a receiver's pulse is read.
+#[derive(Debug)]
+pub(crate) struct Probe {
+    counters: [WatchCounter; 3],
+}
+
+impl Probe {
+    /// Reads it.
+    pub(crate) fn read(&self) -> Result<Pulse, ProgramError> {
+        let [polls, full, frames] = &self.counters;
+        Ok(Pulse {
+            at: Instant::now(),
+            polls: [polls.by_cpu()?, full.by_cpu()?, frames.by_cpu()?],
+            idle: idle(&fs::read_to_string("/proc/stat").unwrap_or_default()),
+        })
+    }
+
+    /// Frames that were received until now.
+    pub(crate) fn frames(&self) -> Result<u64, ProgramError> {
+        self.counters[2].read()
+    }
+}
+
+/// What devices counted until some moment, at rest.
+#[derive(Debug)]
+pub(crate) struct Load {
     sent: u64,
     missed: Counts,
+    received: u64,
 }
 
 /// Ticks a second of /proc/stat: `USER_HZ`, which is 100 on every architecture that has XDP.
 const TICKS: f64 = 100.0;
-/// Shares of polls that are too small to call a CPU a receiving one.
+/// A share of the frames that is too small to call a CPU a receiving one.
 const SOME: f64 = 0.01;
 
 impl Lab {
@@ -35,54 +64,62 @@ impl Lab {
         self.network.lent.iter().any(|lent| lent.port == port)
     }
 
-    /// The counter of frames that a port's polls received. The observer must watch polls.
-    pub(crate) fn poll_counter(&self, port: PortId, what: u32) -> Result<Option<WatchCounter>, ProgramError> {
-        let key = WatchKey { event: event::POLL, slot: port.0 as u32, code: 0, other: what };
-        self.watch.as_ref().map(|watch| watch.counter(key)).transpose()
+    /// Where a port's pulse is read; `None` where the observer watches no polls.
+    pub(crate) fn probe(&self, port: PortId) -> Result<Option<Probe>, ProgramError> {
+        let Some(watch) = &self.watch else { return Ok(None) };
+        let counter = |what| watch.counter(WatchKey { event: event::POLL, slot: port.0 as u32, code: 0, other: what });
+        let counters = [counter(event::POLL_COUNT)?, counter(event::POLL_FULL)?, counter(event::POLL_FRAMES)?];
+        Ok(Some(Probe { counters }))
     }
 
-    /// Reads the load of a port that receives from another one.
+    /// What the devices of a port that receives, and of the one that it receives from, have counted.
     ///
     /// # Errors
     /// Where something can't be read.
     pub(crate) fn load(&self, from: PortId, to: PortId) -> Result<Load, LabError> {
-        let by_cpu = |what: u32| -> Result<Vec<u64>, ProgramError> {
-            self.poll_counter(to, what)?.map_or_else(|| Ok(Vec::new()), |counter| counter.by_cpu())
-        };
         let reading = self.read()?;
-        Ok(Load {
-            at: Instant::now(),
-            polls: [by_cpu(event::POLL_COUNT)?, by_cpu(event::POLL_FULL)?, by_cpu(event::POLL_FRAMES)?],
-            idle: idle(&fs::read_to_string("/proc/stat").unwrap_or_default()),
-            sent: reading.ports[from.0].tx_packets,
-            missed: reading.ports[to.0].missed,
-        })
+        let received = self.probe(to)?.map_or(Ok(0), |probe| probe.frames())?;
+        Ok(Load { sent: reading.ports[from.0].tx_packets, missed: reading.ports[to.0].missed, received })
     }
 }
 
+/// What was added to each counter.
+fn added(now: &[u64], then: &[u64]) -> Vec<u64> {
+    now.iter().enumerate().map(|(n, now)| now.saturating_sub(then.get(n).copied().unwrap_or(0))).collect()
+}
+
 impl Load {
-    /// What was seen since an earlier reading.
+    /// What was counted since an earlier reading.
+    pub(crate) fn since(&self, earlier: &Self) -> Evidence {
+        Evidence {
+            all: self.received.saturating_sub(earlier.received),
+            sent: self.sent.saturating_sub(earlier.sent),
+            missed: added(&self.missed, &earlier.missed).into_iter().max().unwrap_or(0),
+            ..Evidence::default()
+        }
+    }
+}
+
+impl Pulse {
+    /// What happened since an earlier moment.
     pub(crate) fn since(&self, earlier: &Self) -> Evidence {
         let seconds = self.at.duration_since(earlier.at).as_secs_f64();
-        let added = |now: &[u64], then: &[u64]| -> Vec<u64> {
-            now.iter().enumerate().map(|(n, now)| now.saturating_sub(then.get(n).copied().unwrap_or(0))).collect()
-        };
         let [polls, full, frames] = [0, 1, 2].map(|n| added(&self.polls[n], &earlier.polls[n]));
         let idle = added(&self.idle, &earlier.idle);
         let received: u64 = frames.iter().sum();
         let of_cpu = |(cpu, frames): (usize, &u64)| {
             let ticks = idle.get(cpu).copied().unwrap_or(0) as f64;
             let share = if seconds > 0.0 { ticks / (seconds * TICKS) } else { 0.0 };
-            (*frames as f64 > SOME * received as f64).then_some((cpu, share.min(1.0)))
+            // Not capped: a tick that began before the window is made up for by one that ends behind another.
+            (*frames as f64 > SOME * received as f64).then_some((cpu, share))
         };
         Evidence {
             seconds,
             received,
-            sent: self.sent.saturating_sub(earlier.sent),
-            missed: added(&self.missed, &earlier.missed).into_iter().max().unwrap_or(0),
             polls: polls.iter().sum(),
             full: full.iter().sum(),
             cpus: frames.iter().enumerate().filter_map(of_cpu).collect(),
+            ..Evidence::default()
         }
     }
 }
@@ -118,18 +155,24 @@ mod tests {
     #[test]
     fn a_cpu_that_receives_next_to_nothing_is_no_receiver() {
         let at = Instant::now();
-        let then = Load { at, polls: Default::default(), idle: vec![10, 10], sent: 5, missed: [1000, 1, 0, 0] };
-        let now = Load {
+        let then = Pulse { at, polls: Default::default(), idle: vec![10, 10] };
+        let now = Pulse {
             at: at + std::time::Duration::from_secs(2),
             polls: [vec![1, 99], vec![0, 99], vec![3, 6336]],
             idle: vec![110, 60],
-            sent: 10_005,
-            missed: [1000, 3, 0, 0],
         };
         let seen = now.since(&then);
-        assert_eq!((seen.received, seen.polls, seen.full, seen.sent, seen.missed), (6339, 100, 99, 10_000, 2));
+        assert_eq!((seen.received, seen.polls, seen.full), (6339, 100, 99));
         assert_eq!(seen.cpus.len(), 1);
         // 50 ticks of 10 ms in two seconds.
         assert!(seen.cpus[0].0 == 1 && (seen.cpus[0].1 - 0.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_was_missed_is_the_largest_of_its_counts() {
+        let then = Load { sent: 5, missed: [1000, 1, 0, 0], received: 7 };
+        let now = Load { sent: 10_005, missed: [1000, 3, 1, 0], received: 9_007 };
+        let seen = now.since(&then);
+        assert_eq!((seen.sent, seen.missed, seen.all), (10_000, 2, 9_000));
     }
 }

@@ -16,16 +16,19 @@ const LINE_MOST: f64 = 0.98;
 /// Least that was sent beyond what was received, as a share of it.
 const HEADROOM_LEAST: f64 = 0.02;
 
-/// What was seen of a receiver in some time.
+/// What was seen of a receiver. What depends on time was read while frames kept coming; what does not, before the first
+/// frame and behind the last.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evidence {
-    /// How long, in seconds.
+    /// How long it was looked at while frames kept coming, in seconds.
     pub seconds: f64,
-    /// Frames received, by the kernel's count of its polls.
+    /// Frames received in that time, by the kernel's count of its polls.
     pub received: u64,
-    /// Frames that the generator put on the line.
+    /// Frames that were received in all.
+    pub all: u64,
+    /// Frames that the generator put on the line, in all.
     pub sent: u64,
-    /// Frames that the receiver's NIC had no buffer for.
+    /// Frames that the receiver's NIC had no buffer for, in all.
     pub missed: u64,
     /// Polls that received something.
     pub polls: u64,
@@ -58,6 +61,7 @@ impl Evidence {
         Self {
             seconds,
             received: self.received + other.received,
+            all: self.all + other.all,
             sent: self.sent + other.sent,
             missed: self.missed + other.missed,
             polls: self.polls + other.polls,
@@ -78,7 +82,7 @@ pub fn judge(seen: &Evidence, line_mpps: Option<f64>) -> Saturation {
     let rate = |frames: u64| if seen.seconds > 0.0 { frames as f64 / seen.seconds / 1e6 } else { 0.0 };
     let received_mpps = rate(seen.received);
     let full_polls = if seen.polls > 0 { seen.full as f64 / seen.polls as f64 } else { 0.0 };
-    let beyond = seen.missed.max(seen.sent.saturating_sub(seen.received));
+    let beyond = seen.missed.max(seen.sent.saturating_sub(seen.all));
     let mut lacks = Vec::new();
     if seen.received == 0 {
         lacks.push("nothing was received".to_owned());
@@ -92,7 +96,7 @@ pub fn judge(seen: &Evidence, line_mpps: Option<f64>) -> Saturation {
         if let Some(line) = line_mpps.filter(|line| received_mpps > LINE_MOST * line) {
             lacks.push(format!("the line carries no more than {line:.2} Mpps, and {received_mpps:.2} arrived"));
         }
-        if (beyond as f64) < HEADROOM_LEAST * seen.received as f64 {
+        if (beyond as f64) < HEADROOM_LEAST * seen.all as f64 {
             lacks.push("it took all that was sent: the generator has no headroom".to_owned());
         }
     }
@@ -100,7 +104,7 @@ pub fn judge(seen: &Evidence, line_mpps: Option<f64>) -> Saturation {
         proven: lacks.is_empty(),
         lacks,
         received_mpps,
-        sent_mpps: rate(seen.sent),
+        sent_mpps: if seen.all > 0 { received_mpps * seen.sent as f64 / seen.all as f64 } else { 0.0 },
         missed: seen.missed,
         full_polls,
         cpus: seen.cpus.iter().map(|(cpu, _)| *cpu as u32).collect(),
@@ -139,6 +143,7 @@ mod tests {
         Evidence {
             seconds: 1.0,
             received: 10_000_000,
+            all: 10_000_000,
             sent: 14_000_000,
             missed: 4_000_000,
             polls: 156_250,

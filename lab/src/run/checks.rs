@@ -295,6 +295,7 @@ mod tests {
         let seen = |cpus| Evidence {
             seconds: 1.0,
             received: 10_000_000,
+            all: 10_000_000,
             sent: 12_000_000,
             missed: 2_000_000,
             polls: 200_000,

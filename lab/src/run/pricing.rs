@@ -97,7 +97,7 @@ pub(super) fn run(
                 }
             }
             if let Some(proof) = proof {
-                proof.end(lab, &mut evidence[case])?;
+                proof.end(lab, &window, &mut evidence[case])?;
             }
         }
     }
@@ -152,10 +152,11 @@ impl Proof {
         }
     }
 
-    /// Ends: adds what was seen since to what was seen before.
-    pub(crate) fn end(self, lab: &Lab, seen: &mut Option<Evidence>) -> Result<(), LabError> {
+    /// Ends: adds what was seen since, and in all of a window's takes, to what was seen before.
+    pub(crate) fn end(self, lab: &Lab, window: &Window, seen: &mut Option<Evidence>) -> Result<(), LabError> {
         let now = lab.load(self.from, self.to)?.since(&self.begin);
-        *seen = Some(seen.take().unwrap_or_default().plus(&now));
+        let taken = window.stream.as_ref().map(Stream::seen).unwrap_or_default();
+        *seen = Some(seen.take().unwrap_or_default().plus(&now).plus(&taken));
         Ok(())
     }
 }

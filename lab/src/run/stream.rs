@@ -2,17 +2,19 @@
 //! is counted now and then. A burst that ends, as on veth, would price the ring that it fits into.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use xdplab_wire::records::event;
-
 use super::checks;
 use crate::{
-    lab::{Lab, LabError, SourceKey},
-    program::{PortCounter, ProgramError, WatchCounter},
+    lab::{
+        Lab, LabError, SourceKey,
+        load::{Probe, Pulse},
+    },
+    measure::saturation::Evidence,
+    program::{PortCounter, ProgramError},
     topology::{Amount, Builtin, PortId, ProgramBody, Scenario, Topology},
     traffic::{
         Stop,
@@ -37,20 +39,38 @@ pub(crate) struct Stream {
     sinks: Vec<PortId>,
     /// Frames of one call, once they are known.
     call: Cell<Option<u32>>,
+    /// What was seen of the receiver in all windows.
+    seen: RefCell<Evidence>,
 }
 
-/// Where the count is read.
-enum Tally {
-    Sinks(Vec<PortCounter>),
-    Polls(WatchCounter),
+/// What was read between two calls.
+#[derive(Default)]
+struct Readings {
+    counts: Vec<(Instant, u64)>,
+    /// Of the receiver, at the end of the ramp and last.
+    pulses: Option<(Pulse, Pulse)>,
+    failed: Option<ProgramError>,
 }
 
-impl Tally {
-    fn read(&self) -> Result<u64, ProgramError> {
-        match self {
-            Self::Sinks(sinks) => sinks.iter().map(PortCounter::ours).sum(),
-            Self::Polls(polls) => polls.read(),
+impl Readings {
+    fn read(&mut self, probe: &Probe, sinks: &[PortCounter]) -> Result<(), ProgramError> {
+        // The moment first: what is counted until the count is read belongs to the next stretch of time.
+        let at = Instant::now();
+        let count = if sinks.is_empty() {
+            probe.frames()?
+        } else {
+            sinks.iter().map(PortCounter::ours).sum::<Result<_, _>>()?
+        };
+        self.counts.push((at, count));
+        let started = self.counts.first().map_or(at, |(at, _)| *at);
+        if at.duration_since(started) >= RAMP {
+            let now = probe.read()?;
+            self.pulses = Some(match self.pulses.take() {
+                Some((first, _)) => (first, now),
+                None => (now.clone(), now),
+            });
         }
+        Ok(())
     }
 }
 
@@ -68,15 +88,12 @@ impl Stream {
             Vec::new()
         };
         let from = scenario.traffic.from;
-        Self { receiver: topology.peer(from).unwrap_or(from), sinks, call: Cell::new(None) }
+        Self { receiver: topology.peer(from).unwrap_or(from), sinks, call: Cell::new(None), seen: RefCell::default() }
     }
 
-    fn tally(&self, lab: &Lab) -> Result<Option<Tally>, LabError> {
-        if self.sinks.is_empty() {
-            return Ok(lab.poll_counter(self.receiver, event::POLL_FRAMES)?.map(Tally::Polls));
-        }
-        let sinks = self.sinks.iter().map(|port| lab.port_counter(*port)).collect::<Result<Option<Vec<_>>, _>>()?;
-        Ok(sinks.map(Tally::Sinks))
+    /// What was seen of the receiver in all windows until now.
+    pub(crate) fn seen(&self) -> Evidence {
+        self.seen.borrow().clone()
     }
 
     /// One window: nanoseconds between two frames that were dealt with; `None` where none were.
@@ -90,7 +107,9 @@ impl Stream {
         batch: u32,
         stop: &Stop,
     ) -> Result<Option<f64>, LabError> {
-        let Some(tally) = self.tally(lab)? else { return Ok(None) };
+        let Some(probe) = lab.probe(self.receiver)? else { return Ok(None) };
+        let sinks = self.sinks.iter().map(|port| lab.port_counter(*port)).collect::<Result<Option<Vec<_>>, _>>()?;
+        let Some(sinks) = sinks else { return Ok(None) };
         let call = match self.call.get() {
             Some(call) => call,
             None => {
@@ -100,18 +119,24 @@ impl Stream {
             }
         };
         lab.start_sources(key)?;
-        let readings: Mutex<Vec<(Instant, Result<u64, ProgramError>)>> = Mutex::default();
+        let readings: Mutex<Readings> = Mutex::default();
         let look = |_| {
-            // The moment first: what is counted until the count is read belongs to the next stretch of time.
-            let reading = (Instant::now(), tally.read());
-            readings.lock().unwrap_or_else(PoisonError::into_inner).push(reading);
+            let mut readings = readings.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = readings.read(&probe, &sinks) {
+                readings.failed = Some(error);
+            }
         };
         let run = Live { chunk: call, progress: &look, ..Live::new(key, Amount::Duration(WINDOW), batch, stop) };
         live::send(lab, &run)?;
-        let readings = readings.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let readings =
-            readings.into_iter().map(|(at, count)| Ok((at, count?))).collect::<Result<Vec<_>, LabError>>()?;
-        Ok(per_frame(&readings))
+        let Readings { counts, pulses, failed } = readings.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        if let Some((first, last)) = pulses {
+            let seen = self.seen.borrow().plus(&last.since(&first));
+            self.seen.replace(seen);
+        }
+        Ok(per_frame(&counts))
     }
 
     /// As many frames as take a millisecond to send.

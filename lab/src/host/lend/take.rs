@@ -172,7 +172,11 @@ fn queues(ethtool: &Ethtool, wanted: &PortSettings<'_>) -> Result<Option<String>
         return Ok(None);
     }
     let Err(refused) = ethtool.set_queues(wanted.name, asked) else { return Ok(None) };
-    let Ok(table) = ethtool.indirection(wanted.name) else { return Err(refused) };
+    let table = ethtool.indirection(wanted.name).unwrap_or_default();
+    if table.is_empty() && wanted.queues == 1 {
+        // Without a table all frames come by the first queue.
+        return Ok(Some(format!("{}: it keeps {} queues: {refused}", wanted.port, rx + both)));
+    }
     if wanted.queues > rx + both || table.is_empty() {
         return Err(refused);
     }
