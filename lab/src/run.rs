@@ -76,6 +76,8 @@ struct Case {
     checks: Vec<Check>,
     cost: Option<Cost>,
     saturation: Option<Saturation>,
+    /// Whether pricing was over before a stop was asked for.
+    priced: bool,
     profile: Option<Profile>,
 }
 
@@ -225,6 +227,9 @@ fn judge(
         .into_iter()
         .map(|mut case| {
             let scenario = &topology.scenarios[case.scenario.0];
+            if let (Some(perf), true, None) = (&scenario.perf, case.priced, &case.cost) {
+                case.checks.extend(checks::unpriced(perf, &receiver(topology, scenario, cabling, cpu)));
+            }
             let others = costs.get(&case.mode).unwrap_or(&none);
             if let (Some(perf), Some(priced)) = (&scenario.perf, others.get(&scenario.name)) {
                 let receiver = receiver(topology, scenario, cabling, cpu);

@@ -29,6 +29,7 @@ pub mod ability;
 pub mod bpffs;
 pub mod canary;
 pub mod detached;
+pub mod device_count;
 mod error;
 pub mod ethtool;
 pub mod exec;

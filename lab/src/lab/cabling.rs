@@ -336,14 +336,21 @@ pub(super) fn give_back(inside: &Inside, network: &mut Network) -> Result<Vec<St
     if failed.is_empty() { Ok(words) } else { Err(failed) }
 }
 
-/// Descriptors of a lent port's receive ring, where its driver tells.
+/// Descriptors of the smallest ring on the way to a lent port: its receive ring, and the transmit ring of the NIC at the other
+/// end, which is empty only once that NIC has been told so. `None` where no driver tells.
 pub(super) fn ring(
     inside: &Inside,
     topology: &Topology,
     network: &Network,
     port: PortId,
 ) -> Result<Option<u32>, HostError> {
-    let name = &topology.ports[port.0].name;
-    let settings = inside.enter(&network.at(topology, port).netns, || Ethtool::open().map(|e| e.settings(name)))??;
-    Ok(settings.rings.map(|[rx, _]| rx))
+    let rings = |port: PortId| -> Result<Option<[u32; 2]>, HostError> {
+        let name = &topology.ports[port.0].name;
+        let settings =
+            inside.enter(&network.at(topology, port).netns, || Ethtool::open().map(|e| e.settings(name)))??;
+        Ok(settings.rings)
+    };
+    let receive = rings(port)?.map(|[rx, _]| rx);
+    let transmit = topology.peer(port).map(rings).transpose()?.flatten().map(|[_, tx]| tx);
+    Ok(receive.into_iter().chain(transmit).filter(|ring| *ring > 0).min())
 }

@@ -90,7 +90,11 @@ pub fn judge(seen: &Evidence, line_mpps: Option<f64>) -> Saturation {
         for (cpu, idle) in seen.cpus.iter().filter(|(_, idle)| *idle > IDLE_MOST) {
             lacks.push(format!("CPU {cpu}, which receives, was idle for {:.0} % of the time", (idle * 100.0).max(1.0)));
         }
-        if full_polls < FULL_LEAST {
+        if seen.polls == 0 {
+            lacks.push(
+                "its driver does not tell NAPI of frames that XDP takes, so that nobody knows who polled".to_owned(),
+            );
+        } else if full_polls < FULL_LEAST {
             lacks.push(format!("{:.0} % of its polls were full", full_polls * 100.0));
         }
         if let Some(line) = line_mpps.filter(|line| received_mpps > LINE_MOST * line) {
@@ -173,6 +177,7 @@ mod tests {
             [
                 lacks(Evidence { cpus: vec![(3, 0.0), (4, 0.31)], ..saturated() }, line),
                 lacks(Evidence { full: 100_000, ..saturated() }, line),
+                lacks(Evidence { polls: 0, full: 0, cpus: Vec::new(), ..saturated() }, line),
                 lacks(saturated(), Some(10.1)),
                 lacks(Evidence { sent: 10_000_000, missed: 0, ..saturated() }, line),
                 lacks(Evidence::default(), line),
@@ -183,6 +188,7 @@ mod tests {
             @"
         the receiver was not shown to be saturated: CPU 4, which receives, was idle for 31 % of the time
         the receiver was not shown to be saturated: 64 % of its polls were full
+        the receiver was not shown to be saturated: its driver does not tell NAPI of frames that XDP takes, so that nobody knows who polled
         the receiver was not shown to be saturated: the line carries no more than 10.10 Mpps, and 10.00 arrived
         the receiver was not shown to be saturated: it took all that was sent: the generator has no headroom
         the receiver was not shown to be saturated: nothing was received

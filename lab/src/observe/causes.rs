@@ -44,6 +44,8 @@ pub struct Target {
     pub up: bool,
     /// Its MTU in bytes.
     pub mtu: u32,
+    /// Whether it is a NIC, whose frames wait in a ring of its own; a veth puts them into its peer's.
+    pub nic: bool,
     /// The other end of its link, where it has one.
     pub peer: Option<Peer>,
 }
@@ -103,6 +105,11 @@ pub fn explain(loss: Loss, target: Option<&Target>, reason_name: &dyn Fn(u32) ->
             let (cause, fix) = redirect(code, target, port, peer, peer_port);
             (reason, cause, fix)
         }
+        Loss::Devmap(0) if target.is_some_and(|target| target.nic) => (
+            "devmap: ring full".to_owned(),
+            Some(format!("the transmit ring of {port} had no room for the burst: the NIC did not send as fast")),
+            Some(format!("send more slowly, or give {port} a larger ring (rings.tx)")),
+        ),
         Loss::Devmap(0) => (
             "devmap: ring full".to_owned(),
             Some(format!("the ring of {peer_port} had no room for the burst that {port} sent")),
@@ -116,7 +123,8 @@ pub fn explain(loss: Loss, target: Option<&Target>, reason_name: &dyn Fn(u32) ->
         Loss::BulkTx(code) => {
             let name = if code == 0 { "ring full".to_owned() } else { errno_name(code) };
             let (cause, fix) = if code == 0 {
-                (Some(format!("the ring of {peer_port} had no room")), Some("send smaller batches".to_owned()))
+                let whose = if target.is_some_and(|target| target.nic) { port } else { peer_port };
+                (Some(format!("the ring of {whose} had no room")), Some("send smaller batches".to_owned()))
             } else {
                 unable(code, target, port, peer, peer_port)
             };
@@ -257,7 +265,7 @@ mod tests {
 
     fn target(up: bool, peer_up: bool, polls: bool) -> Target {
         let peer = Some(Peer { port: "sink:in0".into(), up: peer_up, polls });
-        Target { port: "dut:out0".into(), up, mtu: 1500, peer }
+        Target { port: "dut:out0".into(), up, mtu: 1500, nic: false, peer }
     }
 
     #[test]

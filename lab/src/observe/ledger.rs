@@ -402,7 +402,7 @@ mod tests {
             peer: None,
             targets: Vec::new(),
             broadcasts: false,
-            state: Target { port: name.to_owned(), up: true, mtu: 1500, peer: None },
+            state: Target { port: name.to_owned(), up: true, mtu: 1500, nic: true, peer: None },
         }
     }
 

@@ -232,6 +232,23 @@ pub fn pricing(case: &Pricing<'_>) -> Vec<Check> {
     checks
 }
 
+/// The checks of a scenario that could not be priced: no window could be timed. None holds, and none fails.
+pub fn unpriced(perf: &Perf, receiver: &Receiver) -> Vec<Check> {
+    let limits = [
+        receiver
+            .least(perf)
+            .flatten()
+            .map(|least| (format!("min-mpps {}", receiver.driver), format!("at least {least} Mpps"))),
+        perf.max_ratio.as_ref().map(|bound| ("max-ratio".to_owned(), format!("at most {} times", bound.value))),
+        perf.budget_ns.map(|budget| (BUDGET.to_owned(), format!("at most {budget} ns over the baseline"))),
+    ];
+    let open = |(what, limit)| {
+        let measured = "no window could be timed: no frame arrived".to_owned();
+        Check { what, limit, measured, ok: false, undecided: true }
+    };
+    limits.into_iter().flatten().map(open).collect()
+}
+
 /// The verdict of some checks: a failed one fails, an undecided one leaves it open.
 pub fn verdict(checks: &[Check]) -> Verdict {
     let failed = |c: &&Check| !c.ok && !c.undecided;
@@ -321,6 +338,16 @@ mod tests {
         assert_eq!(shown(Some(0.5), Some(0.0)), (vec![open, open], Verdict::Inconclusive));
         // A ratio rests on both.
         assert_eq!(shown(Some(0.0), Some(0.5)), (vec![holds, open], Verdict::Inconclusive));
+    }
+
+    #[test]
+    fn a_threshold_is_undecided_where_nothing_could_be_timed() {
+        let topology = crate::topology::parse("t.toml".as_ref(), TEXT).unwrap();
+        let perf = topology.scenarios[0].perf.as_ref().unwrap();
+        let checks = unpriced(perf, &receiver(None, "any"));
+        assert_eq!(checks.iter().map(|check| check.what.as_str()).collect::<Vec<_>>(), ["min-mpps i40e", "max-ratio"]);
+        assert_eq!(verdict(&checks), Verdict::Inconclusive);
+        assert_eq!(unpriced(&Perf { max_ratio: None, ..perf.clone() }, &Receiver::default()), []);
     }
 
     const TEXT: &str = r#"

@@ -44,7 +44,7 @@ pub(super) fn run(
 ) -> Result<Case, LabError> {
     let scenario = lab.topology().scenarios[id.0].clone();
     let Outcome { settled, checks, notes } = settle_scenario(lab, &scenario, mode, options, stop, progress)?;
-    Ok(Case { scenario: id, mode, settled, notes, checks, cost: None, saturation: None, profile: None })
+    Ok(Case { scenario: id, mode, settled, notes, checks, cost: None, saturation: None, priced: false, profile: None })
 }
 
 /// What the correctness phase of a scenario found.
@@ -226,6 +226,7 @@ fn observe(lab: &Lab, scenario: &Scenario, offered: u64, now: &Reading) -> Resul
                     port: topology.port_name(port),
                     up: state(port).up,
                     mtu: state(port).mtu,
+                    nic: lab.is_nic(port),
                     peer: peer.map(|peer| Peer {
                         port: topology.port_name(peer),
                         up: state(peer).up,

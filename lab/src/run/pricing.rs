@@ -104,6 +104,7 @@ pub(super) fn run(
     for &n in wanted {
         let case = &mut cases[n];
         let scenario = &topology.scenarios[case.scenario.0];
+        case.priced = true;
         case.cost = interval::cost(std::mem::take(&mut windows[n]));
         let seen = evidence[n].take();
         case.saturation = seen.map(|seen| saturation::judge(&seen, line_mpps(cabling, &topology, scenario)));

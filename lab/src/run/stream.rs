@@ -11,10 +11,10 @@ use super::checks;
 use crate::{
     lab::{
         Lab, LabError, SourceKey,
-        load::{Probe, Pulse},
+        load::{Arrived, Probe, Pulse},
     },
     measure::saturation::Evidence,
-    program::{PortCounter, ProgramError},
+    program::PortCounter,
     topology::{Amount, Builtin, PortId, ProgramBody, Scenario, Topology},
     traffic::{
         Stop,
@@ -27,6 +27,8 @@ const WINDOW: Duration = Duration::from_millis(20);
 const RAMP: Duration = Duration::from_millis(5);
 /// Length of one call of a sender that is aimed at: counters are read between two of them.
 const CALL: Duration = Duration::from_millis(1);
+/// Calls of a window, at least, where even the shortest take longer.
+const CALLS_LEAST: u32 = 4;
 /// Frames of a call, at least: each call has to set up its pages.
 const CALL_LEAST: u32 = 256;
 const CALL_MOST: u32 = 16_384;
@@ -37,8 +39,8 @@ pub(crate) struct Stream {
     receiver: PortId,
     /// The sinks that end the path: one where each gets every frame.
     sinks: Vec<PortId>,
-    /// Frames of one call, once they are known.
-    call: Cell<Option<u32>>,
+    /// Frames of one call, and how long a window then is, once they are known.
+    call: Cell<Option<(u32, Duration)>>,
     /// What was seen of the receiver in all windows.
     seen: RefCell<Evidence>,
 }
@@ -46,20 +48,22 @@ pub(crate) struct Stream {
 /// What was read between two calls.
 #[derive(Default)]
 struct Readings {
-    counts: Vec<(Instant, u64)>,
+    /// Of the sinks, or where there are none, of the receiver.
+    counts: Vec<(Instant, Arrived)>,
     /// Of the receiver, at the end of the ramp and last.
     pulses: Option<(Pulse, Pulse)>,
-    failed: Option<ProgramError>,
+    failed: Option<LabError>,
 }
 
 impl Readings {
-    fn read(&mut self, probe: &Probe, sinks: &[PortCounter]) -> Result<(), ProgramError> {
+    fn read(&mut self, probe: &Probe, sinks: &[PortCounter]) -> Result<(), LabError> {
         // The moment first: what is counted until the count is read belongs to the next stretch of time.
         let at = Instant::now();
         let count = if sinks.is_empty() {
             probe.frames()?
         } else {
-            sinks.iter().map(PortCounter::ours).sum::<Result<_, _>>()?
+            let ours = sinks.iter().map(PortCounter::ours).sum::<Result<u64, _>>()?;
+            Arrived { polled: ours, device: ours }
         };
         self.counts.push((at, count));
         let started = self.counts.first().map_or(at, |(at, _)| *at);
@@ -110,12 +114,12 @@ impl Stream {
         let Some(probe) = lab.probe(self.receiver)? else { return Ok(None) };
         let sinks = self.sinks.iter().map(|port| lab.port_counter(*port)).collect::<Result<Option<Vec<_>>, _>>()?;
         let Some(sinks) = sinks else { return Ok(None) };
-        let call = match self.call.get() {
+        let (call, length) = match self.call.get() {
             Some(call) => call,
             None => {
-                let call = Self::frames_of_a_call(lab, key, batch, stop)?;
-                self.call.set(Some(call));
-                call
+                let of_a_call = Self::frames_of_a_call(lab, key, batch, stop)?;
+                self.call.set(Some(of_a_call));
+                of_a_call
             }
         };
         lab.start_sources(key)?;
@@ -126,11 +130,11 @@ impl Stream {
                 readings.failed = Some(error);
             }
         };
-        let run = Live { chunk: call, progress: &look, ..Live::new(key, Amount::Duration(WINDOW), batch, stop) };
+        let run = Live { chunk: call, progress: &look, ..Live::new(key, Amount::Duration(length), batch, stop) };
         live::send(lab, &run)?;
         let Readings { counts, pulses, failed } = readings.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = failed {
-            return Err(error.into());
+            return Err(error);
         }
         if let Some((first, last)) = pulses {
             let seen = self.seen.borrow().plus(&last.since(&first));
@@ -139,24 +143,26 @@ impl Stream {
         Ok(per_frame(&counts))
     }
 
-    /// As many frames as take a millisecond to send.
-    fn frames_of_a_call(lab: &mut Lab, key: &SourceKey, batch: u32, stop: &Stop) -> Result<u32, LabError> {
+    /// As many frames as take a millisecond to send, and as long a window as has some calls behind its ramp.
+    fn frames_of_a_call(lab: &mut Lab, key: &SourceKey, batch: u32, stop: &Stop) -> Result<(u32, Duration), LabError> {
         lab.start_sources(key)?;
         let started = Instant::now();
         let frames = u64::from(CALL_LEAST) * u64::from(key.senders);
         let run = Live { chunk: CALL_LEAST, ..Live::new(key, Amount::Frames(frames), batch, stop) };
         live::send(lab, &run)?;
-        let calls = CALL.as_secs_f64() / started.elapsed().as_secs_f64().max(1e-9);
-        Ok(((f64::from(CALL_LEAST) * calls) as u32).clamp(CALL_LEAST, CALL_MOST))
+        let least = started.elapsed();
+        let calls = CALL.as_secs_f64() / least.as_secs_f64().max(1e-9);
+        let frames = ((f64::from(CALL_LEAST) * calls) as u32).clamp(CALL_LEAST, CALL_MOST);
+        Ok((frames, WINDOW.max(RAMP + least * CALLS_LEAST)))
     }
 }
 
 /// Nanoseconds a frame between the first reading behind the ramp and the last one.
-fn per_frame(readings: &[(Instant, u64)]) -> Option<f64> {
+fn per_frame(readings: &[(Instant, Arrived)]) -> Option<f64> {
     let (start, _) = readings.first()?;
     let (from, first) = readings.iter().find(|(at, _)| at.duration_since(*start) >= RAMP)?;
     let (to, last) = readings.last()?;
-    let frames = last.checked_sub(*first).filter(|frames| *frames > 0)?;
+    let frames = Some(last.since(*first)).filter(|frames| *frames > 0)?;
     Some(to.duration_since(*from).as_nanos() as f64 / frames as f64)
 }
 
@@ -167,7 +173,7 @@ mod tests {
     #[test]
     fn the_ramp_is_left_out() {
         let start = Instant::now();
-        let at = |ms: u64, frames: u64| (start + Duration::from_millis(ms), frames);
+        let at = |ms: u64, frames: u64| (start + Duration::from_millis(ms), Arrived { polled: frames, device: 0 });
         // Slow at first, then a frame in 100 ns.
         assert_eq!(per_frame(&[at(0, 0), at(4, 10), at(6, 100), at(16, 100_100), at(20, 140_100)]), Some(100.0));
         assert_eq!(per_frame(&[at(0, 0), at(6, 100), at(20, 100)]), None);
