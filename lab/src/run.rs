@@ -101,6 +101,7 @@ pub fn run(
     let mut lab = Lab::on(topology, &cabling)?;
     let ports = facts::of_ports(&lab)?;
     lab.watch(if has_users_program(topology) { EventSet::All } else { EventSet::Own })?;
+    let placed = placements(&lab, topology)?;
     let mut cases = Vec::new();
     for (n, scenario) in topology.scenarios.iter().enumerate() {
         if !options.only.is_empty() && !options.only.contains(&scenario.name) {
@@ -130,6 +131,7 @@ pub fn run(
     progress.step("take down");
     let mut remarks: Vec<String> = cabling.notes.clone();
     remarks.extend(lab.lent().iter().flat_map(|lent| lent.loan.notes.clone()));
+    remarks.extend(placed);
     remarks.extend(lab.down()?);
     let mut fingerprint = facts::fingerprint(topology, options);
     fingerprint.0.extend(ports.0);
@@ -150,6 +152,18 @@ pub fn run(
         notes: remarks,
         scenarios,
     })
+}
+
+/// What is to be said of the CPUs that send and receive over NICs, once each.
+fn placements(lab: &Lab, topology: &Topology) -> Result<Vec<String>, LabError> {
+    let mut remarks: Vec<String> = Vec::new();
+    for scenario in &topology.scenarios {
+        let placement = lab.placement(scenario)?;
+        remarks.extend(placement.iter().flat_map(|placement| placement.remarks()));
+    }
+    remarks.sort();
+    remarks.dedup();
+    Ok(remarks)
 }
 
 /// Whether a program of the file, or one that a scenario puts in its place, is not the lab's.

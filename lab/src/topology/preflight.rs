@@ -79,6 +79,10 @@ pub enum WarningKind {
     DriverCantSend,
     /// An MTU over what the driver takes with a native program.
     DriverMtu,
+    /// More senders than queues, where each sender should have one.
+    SendersShareQueues,
+    /// A port that receives on a CPU on which its target's driver can't transmit.
+    CpuBeyondQueues,
 }
 
 /// A warning: what will go wrong, why, and what to do.
@@ -147,6 +151,7 @@ impl<'t> Preflight<'t> {
         if let Engine::Live { batch } = scenario.traffic.engine {
             self.batch(batch, spans, &walk);
             self.generic_without_gro(scenario, &walk);
+            self.senders(scenario, spans, &walk);
         }
         for (index, port) in scenario.expect.deliver.iter().enumerate() {
             if self.topology.program_at(*port).is_none() {
@@ -262,6 +267,25 @@ impl<'t> Preflight<'t> {
         };
         let told = !scenarios.is_empty() && scenarios.iter().all(|scenario| scenario.expect.skip_unable);
         told && body.builtin() == Some(Builtin::Broadcast)
+    }
+
+    /// On veth a sender's frames go through the ring of the queue that its CPU's number falls on.
+    fn senders(&mut self, scenario: &Scenario, spans: &ScenarioSpans, walk: &Walk) {
+        let senders = scenario.traffic.senders;
+        let few = |port: &&PortId| self.topology.ports[port.0].queues < senders;
+        let Some(port) = walk.arrivals.iter().find(few).copied() else { return };
+        let (name, queues) = (self.topology.port_name(port), self.topology.ports[port.0].queues);
+        let plural = if queues == 1 { "" } else { "s" };
+        let diagnostic = Diagnostic::warning(
+            spans.from.clone(),
+            format!(
+                "{senders} CPUs send, and `{name}` has {queues} queue{plural}: they wait for each other there, so that rates say \
+                 little, and its ring overflows while they are priced"
+            ),
+        )
+        .label("more senders than queues")
+        .help(format!("set queues = {senders} at every port on the way"));
+        self.warn(WarningKind::SendersShareQueues, Some(port), diagnostic);
     }
 
     fn batch(&mut self, batch: u32, spans: &ScenarioSpans, walk: &Walk) {

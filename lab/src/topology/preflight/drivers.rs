@@ -24,6 +24,7 @@ pub fn driver_warnings(topology: &Topology) -> Vec<Warning> {
                     preflight.native(*port, driver);
                     preflight.target(*port, driver);
                     preflight.sender(*port, driver);
+                    preflight.queues(*port, driver);
                 }
             }
             None if !DRIVERS.contains(&name.as_str()) => preflight.unknown_driver(name, link.ends.first().copied()),
@@ -94,17 +95,11 @@ impl Preflight<'_> {
         let Some((span, program)) = self.redirects_to(port) else { return };
         let topology = self.topology;
         let name = topology.port_name(port);
-        let own = topology.program_at(port).is_some_and(|(_, program)| program.mode != Some(XdpMode::Generic));
-        let (why, fix) = match driver.xmit {
-            Xmit::Never => {
-                ("has no ndo_xdp_xmit".to_owned(), "use modes = [\"generic\"], or ask for another driver".to_owned())
-            }
-            Xmit::WithProgram if !own => (
-                "transmits XDP frames only while the port has a native program".to_owned(),
-                format!("attach one there: builtin = \"pass\", attach = [\"{name}\"]"),
-            ),
-            _ => return,
-        };
+        // Drivers that want a program of their own there get one: the lab attaches one that passes everything.
+        if driver.xmit != Xmit::Never {
+            return;
+        }
+        let (why, fix) = ("has no ndo_xdp_xmit", "use modes = [\"generic\"], or ask for another driver");
         let diagnostic = Diagnostic::warning(
             span,
             format!(
@@ -139,6 +134,66 @@ impl Preflight<'_> {
         self.warn(WarningKind::DriverCantSend, Some(port), diagnostic);
     }
 
+    /// Drivers that transmit XDP frames on CPUs below their queue count alone: who sends, and who redirects, must be one.
+    fn queues(&mut self, port: PortId, driver: &Driver) {
+        if !driver.queue_per_cpu {
+            return;
+        }
+        let topology = self.topology;
+        let (name, queues) = (topology.port_name(port), topology.ports[port.0].queues);
+        for (n, scenario) in topology.scenarios.iter().enumerate() {
+            let spans = topology.spans.scenarios.get(n);
+            let traffic = &scenario.traffic;
+            if traffic.from == port && traffic.senders > queues {
+                let senders = traffic.senders;
+                let diagnostic = Diagnostic::warning(
+                    spans.map(|spans| spans.from.clone()).unwrap_or_default(),
+                    format!(
+                        "{senders} CPUs send at `{name}`, which has {queues} queues: {} transmits XDP frames on CPUs below that \
+                         number alone",
+                        driver.name
+                    ),
+                )
+                .label("more senders than queues")
+                .help(format!("set queues = {senders} at `{name}`, or senders = {queues}"));
+                self.warn(WarningKind::SendersShareQueues, Some(port), diagnostic);
+            }
+        }
+        let Some((span, program)) = self.redirects_to(port) else { return };
+        let receives = topology.programs.iter().filter(|p| p.name == program).flat_map(|p| p.attach.iter());
+        for receives in receives.copied().collect::<Vec<_>>() {
+            let cpus = &topology.ports[receives.0].irq_cpus;
+            let beyond = cpus.iter().find(|cpu| **cpu >= queues);
+            let receiver = topology.port_name(receives);
+            if cpus.is_empty() && self.is_cable(receives) {
+                let diagnostic = Diagnostic::warning(
+                    span.clone(),
+                    format!(
+                        "`{receiver}` receives on whichever CPUs its interrupts go to, and {} transmits the frames that it \
+                         redirects to `{name}`, which has {queues} queue{}, on CPUs below that number alone",
+                        driver.name,
+                        if queues == 1 { "" } else { "s" }
+                    ),
+                )
+                .label("frames may vanish here")
+                .help(format!("give `{receiver}` irq-cpus = [0]"));
+                self.warn(WarningKind::CpuBeyondQueues, Some(port), diagnostic);
+            }
+            let Some(beyond) = beyond else { continue };
+            let diagnostic = Diagnostic::warning(
+                span.clone(),
+                format!(
+                    "`{receiver}` receives on CPU {beyond}, and frames that it redirects to `{name}`, which has {queues} queues, \
+                     are lost there: {} transmits XDP frames on CPUs below that number alone",
+                    driver.name
+                ),
+            )
+            .label("frames vanish here")
+            .help(format!("give `{receiver}` irq-cpus below {queues}, or `{name}` queues = {}", beyond + 1));
+            self.warn(WarningKind::CpuBeyondQueues, Some(port), diagnostic);
+        }
+    }
+
     /// The first place at which a native program, or one that stands in for it, redirects to a port; with its name.
     fn redirects_to(&self, port: PortId) -> Option<(Span, String)> {
         let topology = self.topology;
@@ -165,6 +220,10 @@ impl Preflight<'_> {
             let span = spans.and_then(|spans| spans.targets.iter().find(|(target, _)| *target == port));
             redirects.then(|| (span.map(|(_, span)| span.clone()).unwrap_or_default(), program.name.clone()))
         })
+    }
+
+    fn is_cable(&self, port: PortId) -> bool {
+        matches!(self.topology.links[self.topology.ports[port.0].link.0].kind, LinkKind::Cable(_))
     }
 
     fn port_span(&self, port: PortId) -> Span {
@@ -232,12 +291,57 @@ expect = {{ deliver = ["a:in0"] }}
 
     #[test]
     fn a_driver_that_can_do_it_all_gives_no_warning() {
-        assert_eq!(warned("mlx5_core", ""), "");
+        assert_eq!(warned("ice", ""), "");
     }
 
     #[test]
     fn a_mistyped_driver_is_recognised() {
         let shown = warned("mlx5_cor", "");
         assert!(shown.contains("did you mean `mlx5_core`?"), "{shown}");
+    }
+
+    #[test]
+    fn where_a_driver_has_a_queue_for_each_cpu_senders_and_receivers_must_be_one() {
+        let text = |ports: &str, senders: u32| {
+            format!(
+                r#"name = "t"
+[nodes.gen.ports.tx0]
+queues = 2
+[nodes.dut.ports]
+{ports}
+[nodes.a.ports.in0]
+queues = 2
+[[links]]
+kind = "cable"
+ends = ["gen:tx0", "dut:rx0"]
+nic = {{ driver = "i40e" }}
+[[links]]
+kind = "cable"
+ends = ["dut:out0", "a:in0"]
+nic = {{ driver = "i40e" }}
+[programs.forward]
+builtin = "redirect_map"
+attach = ["dut:rx0"]
+maps.tx_ports = ["dut:out0"]
+[programs.taker]
+builtin = "pass"
+attach = ["dut:out0"]
+[programs.sink]
+builtin = "sink"
+attach = ["a:in0"]
+[[scenarios]]
+name = "forward"
+traffic = {{ from = "gen:tx0", flows = 8, senders = {senders}, frames = 1000 }}
+expect = {{ deliver = ["a:in0"] }}
+"#
+            )
+        };
+        let shown = |ports: &str, senders| {
+            let topology = parse("t.toml".as_ref(), &text(ports, senders)).unwrap_or_else(|wrong| panic!("{wrong}"));
+            let warnings = driver_warnings(&topology);
+            if warnings.is_empty() { String::new() } else { render(&topology, &warnings).to_string() }
+        };
+        assert_eq!(shown("rx0 = { queues = 2, irq-cpus = [0, 1] }\nout0 = { queues = 2 }", 2), "");
+        insta::assert_snapshot!(shown("rx0 = { queues = 2, irq-cpus = [1, 5] }\nout0 = { queues = 2 }", 4));
     }
 }
