@@ -145,8 +145,9 @@ fn send_home(inside: &Inside, netlink: &Netlink, index: u32, borrowed: &Borrowed
     let mut last = Ok(());
     for (name, own) in ways {
         last = inside.block_on(netlink.move_device(index, home, name, own));
-        if last.is_ok() {
-            return last;
+        // One whose name is taken at home moves there all the same, under the one that it has.
+        if last.is_ok() || !inside.block_on(netlink.links())?.iter().any(|link| link.index == index) {
+            return Ok(());
         }
     }
     last
@@ -167,9 +168,11 @@ fn finish(
     };
     inside.block_on(async {
         if name != borrowed.name {
-            // Its own name may be one of its other names, or somebody else's by now.
             if let Err(error) = home.rename(index, &borrowed.name).await {
-                failed.push(word(error));
+                failed.push(format!(
+                    "{about}: it is at home as {name}, and does not get its name back: {error}. Where another device has \
+                     that name, rename it, then `xdplab gc` goes on"
+                ));
             }
         }
         let links = home.links().await.unwrap_or_default();
