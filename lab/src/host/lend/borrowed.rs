@@ -121,7 +121,13 @@ impl Borrowed {
             }
         };
         differ("its name", self.name.clone(), now.name.clone());
-        differ("its other names", self.alt_names.join(", "), now.alt_names.join(", "));
+        // The kernel lists them as they were added.
+        let sorted = |names: &[String]| {
+            let mut names = names.to_vec();
+            names.sort_unstable();
+            names.join(", ")
+        };
+        differ("its other names", sorted(&self.alt_names), sorted(&now.alt_names));
         differ("its MAC address", self.mac.clone(), now.mac.clone());
         differ("its MTU", self.mtu.to_string(), now.mtu.to_string());
         differ("up", self.up.to_string(), now.up.to_string());

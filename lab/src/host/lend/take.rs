@@ -90,6 +90,10 @@ pub fn take(
     inside
         .block_on(async {
             home.set_down(borrowed.index).await?;
+            // What it is called in the lab may be one of its other names, and no name can be had twice.
+            if borrowed.alt_names.iter().any(|name| name == wanted.name) {
+                home.remove_alt_name(borrowed.index, wanted.name).await?;
+            }
             home.move_device(borrowed.index, std::os::fd::AsFd::as_fd(netns), wanted.name, Some(wanted.ifindex)).await
         })
         .map_err(failed)?;
