@@ -179,8 +179,12 @@ fn settings(family: &str, device: &str) -> BTreeMap<String, String> {
 
 /// The link-local address that the kernel makes of a MAC address (RFC 4291, appendix A).
 fn link_local(mac: &[u8]) -> Ipv6Addr {
-    let [a, b, c, d, e, f] = *mac else { return Ipv6Addr::UNSPECIFIED };
-    Ipv6Addr::from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f])
+    let (Some(maker), Some(own)) = (mac.first_chunk::<3>(), mac.get(3..6)) else { return Ipv6Addr::UNSPECIFIED };
+    let mut address = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 0, 0, 0];
+    address[8..11].copy_from_slice(maker);
+    address[8] ^= 2;
+    address[13..].copy_from_slice(own);
+    Ipv6Addr::from(address)
 }
 
 fn read(path: &Path) -> Option<String> {

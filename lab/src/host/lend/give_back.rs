@@ -167,13 +167,13 @@ fn finish(
         return Err(vec![format!("{about}: it did not arrive in the initial namespace")]);
     };
     inside.block_on(async {
-        if name != borrowed.name {
-            if let Err(error) = home.rename(index, &borrowed.name).await {
-                failed.push(format!(
-                    "{about}: it is at home as {name}, and does not get its name back: {error}. Where another device has \
-                     that name, rename it, then `xdplab gc` goes on"
-                ));
-            }
+        if name != borrowed.name
+            && let Err(error) = home.rename(index, &borrowed.name).await
+        {
+            failed.push(format!(
+                "{about}: it is at home as {name}, and does not get its name back: {error}. Where another device has that \
+                 name, rename it, then `xdplab gc` goes on"
+            ));
         }
         let links = home.links().await.unwrap_or_default();
         let have = links.iter().find(|link| link.index == index).map(|link| link.alt_names.clone()).unwrap_or_default();
