@@ -10,12 +10,17 @@ use super::{HOST, assert_as_before, cable, ip, on_nics, parsed, state, text, wor
 fn make_its_own(name: &str) {
     ip(&format!("link set {name} mtu 1400"));
     ip(&format!("link property add dev {name} altname xl-{name}-alt"));
+    // What the port of the lab is called as well.
+    ip(&format!("link property add dev {name} altname tx0"));
+    fs::write(Path::new("/proc/sys/net/ipv4/conf").join(name).join("arp_ignore"), "1").unwrap();
     ip(&format!("link set {name} up"));
 }
 
 fn make_plain(name: &str) {
     ip(&format!("link set {name} down"));
     ip(&format!("link property del dev {name} altname xl-{name}-alt"));
+    ip(&format!("link property del dev {name} altname tx0"));
+    fs::write(Path::new("/proc/sys/net/ipv4/conf").join(name).join("arp_ignore"), "0").unwrap();
     ip(&format!("link set {name} mtu 1500"));
 }
 

@@ -1,5 +1,11 @@
 //! What no lab may take, and cables that are none.
 
+use std::{os::fd::AsRawFd as _, process::Command};
+
+use nix::{
+    ifaddrs::getifaddrs,
+    sys::socket::{self, AddressFamily, SockFlag, SockType},
+};
 use xdplab::{Lab, host::nics, lab::LabError, topology::HostFile};
 
 use super::{HOST, assert_as_before, cable, ip, on_nics, parsed, state, text};
@@ -30,6 +36,31 @@ fn a_nic_with_an_address_or_the_default_route_is_never_taken() {
     ip(&format!("link set {name} down"));
     assert_eq!(refusal(pci), None);
     Lab::on(&topology, &cabling).unwrap_or_else(|error| panic!("{error}")).down().unwrap();
+}
+
+#[test]
+fn what_would_not_survive_a_move_keeps_a_nic_from_being_taken() {
+    let Some(nics) = cable("virtio_net") else { return };
+    let (name, pci) = (&nics[0].name, nics[0].pci.as_deref().unwrap());
+    ip(&format!("link set {name} up"));
+    ip(&format!("route add 198.51.100.0/24 dev {name}"));
+    assert_eq!(refusal(pci).as_deref(), Some("has a route of its own"));
+    ip(&format!("route flush dev {name}"));
+    let tc = |arguments: &str| {
+        let arguments = arguments.split(' ').chain(["dev", name, "clsact"]);
+        assert!(Command::new("tc").args(arguments).status().unwrap().success());
+    };
+    tc("qdisc add");
+    assert_eq!(refusal(pci).as_deref(), Some("has traffic control set (qdisc clsact)"));
+    tc("qdisc del");
+    let socket = socket::socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    let of = |address: &nix::ifaddrs::InterfaceAddress| address.interface_name == *name;
+    let address = getifaddrs().unwrap().filter(of).find_map(|found| found.address?.as_link_addr().copied()).unwrap();
+    socket::bind(socket.as_raw_fd(), &address).unwrap();
+    assert_eq!(refusal(pci).as_deref(), Some("a packet socket listens on it"));
+    drop(socket);
+    ip(&format!("link set {name} down"));
+    assert_eq!(refusal(pci), None);
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn running(words: &str) -> usize {
 #[test]
 fn without_its_tools_it_says_which_and_how_to_get_them() {
     let bench = Bench::new();
-    let kernel = bench.file("vmlinuz", "");
+    let kernel = bench.file("vmlinuz", &format!("{:514}HdrS", ""));
     let output = bench.xdplab(&["vm", "--kernel", &kernel, "--", "ls"]).env("PATH", "/nowhere").output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{text}");
@@ -40,7 +40,7 @@ fn without_its_tools_it_says_which_and_how_to_get_them() {
 #[test]
 fn a_kernel_that_is_not_there_and_arguments_that_make_no_sense_end_with_code_2() {
     let bench = Bench::new();
-    let kernel = bench.file("vmlinuz", "");
+    let kernel = bench.file("vmlinuz", &format!("{:514}HdrS", ""));
     assert!(bench.ends_with(2, &["vm", "--kernel", "/nowhere", "--", "ls"]).contains("no such kernel"));
     for wrong in [["--nic", "i40e:2"], ["--memory", "much"], ["--append", "a;b"], ["--program", "/nowhere"]] {
         let text = bench.ends_with(2, &["vm", "--kernel", &kernel, wrong[0], wrong[1], "--", "ls"]);

@@ -8,7 +8,7 @@ use std::{
     path::PathBuf,
 };
 
-use super::{HostError, netns, paths};
+use super::{HostError, lend::Lease, netns, paths};
 
 const PRICING: &str = "pricing.lock";
 const NETNS: &str = "netns.lock";
@@ -70,6 +70,7 @@ pub(super) fn tidy() {
     if held.is_some() && !labs {
         // Whoever locks one of these at this moment finds, once it has the lock, that its file is gone, and tries again.
         netns::tidy_folder();
+        Lease::tidy();
         let _ = fs::remove_file(path(PRICING));
         let _ = fs::remove_file(path(NETNS));
         let _ = fs::remove_dir(paths::run_dir().join(".locks"));

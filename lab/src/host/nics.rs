@@ -98,6 +98,12 @@ pub struct Nic {
     pub master: Option<String>,
     /// Devices that stand on it, such as VLANs.
     pub uppers: Vec<String>,
+    /// Whether somebody set a route that goes out by it.
+    pub routed: bool,
+    /// The queueing disciplines that somebody set on it, by their kinds; filters stand on one, too.
+    pub qdiscs: Vec<String>,
+    /// Packet sockets that are bound to it: captures, address clients, discovery daemons.
+    pub listeners: u32,
     /// The lab that has leased it.
     pub leased_by: Option<String>,
     /// Why no lab may take it; `None`: one may.

@@ -181,6 +181,7 @@ pub(super) fn lend(
             let spec = &topology.ports[port.0];
             let wanted = PortSettings {
                 port: topology.port_name(*port),
+                nic: &nic.name,
                 driver: nic.driver.clone(),
                 name: &spec.name,
                 ifindex: ifindex(*port),

@@ -268,18 +268,17 @@ fn check_name(lab: &str) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Takes a lab away.
+/// Takes a lab away; returns what there is to say of that, such as in what a NIC is not as it was.
 ///
 /// # Errors
 /// Where no lab of that name is up, another process works on it, or not everything could be undone.
-pub fn down(lab: &str) -> Result<(), LabError> {
+pub fn down(lab: &str) -> Result<Vec<String>, LabError> {
     check_name(lab)?;
     let journal = Journal::open(lab)?;
     // From here on `gc` may finish what this process does not. Where the disk is full that can't be written down, and
     // `down` has to be called again; it must not keep the lab up.
     let _ = journal.mark(State::Down);
-    journal.undo()?;
-    Ok(())
+    Ok(journal.undo()?.said)
 }
 
 /// The names of the persistent labs.

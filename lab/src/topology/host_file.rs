@@ -12,7 +12,8 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fs::File,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -21,7 +22,7 @@ use toml_spanner::Arena;
 use super::{
     check::is_pci_address,
     diagnostic::{Diagnostic, Diagnostics, Span},
-    load::syntax_error,
+    load::{LARGEST_FILE, syntax_error},
     read::{At, List, Names, Read as _, Reader, table},
     suggest,
 };
@@ -73,6 +74,12 @@ pub enum HostFileError {
         /// What the system says.
         source: io::Error,
     },
+    /// It is larger than any inventory.
+    #[error("host file {} is larger than {LARGEST_FILE} bytes: this is no inventory of a host", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
     /// Its contents are wrong.
     #[error(transparent)]
     Invalid(Box<Diagnostics>),
@@ -85,8 +92,12 @@ impl HostFile {
     /// If it can't be read, or its contents are wrong.
     pub fn load(named: Option<&Path>) -> Result<Self, HostFileError> {
         let path = named.unwrap_or(Path::new(HOST_FILE));
-        match fs::read_to_string(path) {
-            Ok(text) => Self::parse(path, &text).map_err(|diagnostics| HostFileError::Invalid(Box::new(diagnostics))),
+        let mut text = String::new();
+        // The limit guards against a path that never ends, such as a device.
+        let read = File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_string(&mut text));
+        match read {
+            Ok(bytes) if bytes as u64 > LARGEST_FILE => Err(HostFileError::TooLarge { path: path.to_owned() }),
+            Ok(_) => Self::parse(path, &text).map_err(|diagnostics| HostFileError::Invalid(Box::new(diagnostics))),
             Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(source) => Err(HostFileError::Read { path: path.to_owned(), source }),
         }
@@ -275,6 +286,7 @@ end = ["a"]
     fn the_usual_file_need_not_be_there_and_a_named_one_must() {
         let nowhere = Path::new("/nowhere/host.toml");
         assert!(matches!(HostFile::load(Some(nowhere)), Err(HostFileError::Read { .. })));
+        assert!(matches!(HostFile::load(Some(Path::new("/dev/zero"))), Err(HostFileError::TooLarge { .. })));
         if !Path::new(HOST_FILE).exists() {
             assert_eq!(HostFile::load(None).unwrap(), HostFile::default());
         }

@@ -1,11 +1,15 @@
 //! A kernel to boot: an image, or the root of an unpacked package.
 
 use std::{
-    fs,
+    fs::{self, File},
+    io::Read as _,
     path::{Path, PathBuf},
 };
 
 use super::VmError;
+
+/// Bytes of a bzImage up to the end of its magic number (Documentation/arch/x86/boot.rst).
+const HEAD: u64 = 0x206;
 
 /// A kernel's image. Its modules are where its package has them: beside `boot`, in `lib/modules`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +34,25 @@ impl Image {
                 "a path with '{strange}' can't be given to virtme-ng: move the kernel elsewhere"
             )));
         }
+        check(&image).map_err(wrong)?;
         Ok(Self { path: image })
     }
+}
+
+/// Whether a file can be an image at all: of a pipe or a device no end is read, and qemu runs any bytes as code.
+fn check(image: &Path) -> Result<(), String> {
+    let words = |error: std::io::Error| error.to_string();
+    if !fs::metadata(image).map_err(words)?.is_file() {
+        return Err("a kernel is a file".to_owned());
+    }
+    if cfg!(target_arch = "x86_64") {
+        let mut head = Vec::new();
+        File::open(image).and_then(|file| file.take(HEAD).read_to_end(&mut head)).map_err(words)?;
+        if !head.starts_with(b"\x7fELF") && !head.ends_with(b"HdrS") {
+            return Err("no kernel image: a bzImage has \"HdrS\" at 0x202".to_owned());
+        }
+    }
+    Ok(())
 }
 
 /// The only image in the `boot` of an unpacked package.
@@ -70,7 +91,7 @@ mod tests {
         fs::create_dir(dir.path().join("boot")).unwrap();
         fs::write(dir.path().join("boot/config-1"), "").unwrap();
         for name in images {
-            fs::write(dir.path().join("boot").join(name), "").unwrap();
+            fs::write(dir.path().join("boot").join(name), format!("{:514}HdrS", "")).unwrap();
         }
         dir
     }
@@ -97,6 +118,10 @@ mod tests {
         assert!(problem(unpacked(&["vmlinuz-1", "vmlinuz-2"]).path()).contains("vmlinuz-2"));
         let empty = tempfile::tempdir().unwrap();
         assert!(problem(empty.path()).contains("boot/vmlinuz-*"));
+        fs::create_dir(empty.path().join("boot")).unwrap();
+        fs::write(empty.path().join("boot/vmlinuz-1"), "no kernel").unwrap();
+        assert!(problem(empty.path()).contains("no kernel image"));
+        assert!(problem(Path::new("/dev/zero")).contains("is a file"));
         let strange = unpacked(&["vmlinuz-$(x)"]);
         assert!(problem(strange.path()).contains("'$'"));
     }

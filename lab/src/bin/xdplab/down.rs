@@ -17,7 +17,12 @@ pub(crate) fn down(args: &DownArgs) -> Result<u8, Failure> {
     let mut worst = 0;
     for lab in labs {
         match persistent::down(&lab) {
-            Ok(()) => gone.push(lab),
+            Ok(said) => {
+                for note in said {
+                    eprintln!("note: {lab}: {note}");
+                }
+                gone.push(lab);
+            }
             Err(error) => {
                 eprintln!("error: {lab}: {}", chain(&error));
                 let code = Failure::from(error).exit_code();

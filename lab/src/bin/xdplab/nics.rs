@@ -11,13 +11,13 @@ use xdplab::{
     },
     lab::NicChoice,
     report::table::Table,
-    topology::{self, HostFile, HostFileError, Topology},
+    topology::{self, HostFile, HostFileError, LoadError, Topology},
     xdp::XdpFeatures,
 };
 
 use crate::{
     cli::{Format, Nics, NicsArgs},
-    failure::{Failure, chain, render},
+    failure::{Failure, chain},
     output,
 };
 
@@ -35,7 +35,7 @@ struct Shown<'a> {
 /// The host file that was named, or the host's own if it has one.
 pub(crate) fn host_file(named: Option<&Path>) -> Result<HostFile, Failure> {
     HostFile::load(named).map_err(|error| match error {
-        HostFileError::Invalid(diagnostics) => Failure::Usage(render(&diagnostics).trim_end().to_owned()),
+        HostFileError::Invalid(diagnostics) => Failure::File(LoadError::Invalid(diagnostics)),
         error => Failure::Usage(chain(&error)),
     })
 }

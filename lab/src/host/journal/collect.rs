@@ -48,9 +48,10 @@ pub fn list() -> Result<Vec<Entry>, JournalError> {
         let parsed = record::parse(&text);
         // Without access to it nothing can be said of it but that it is there: not that it is dead.
         let at_work = open(&name, false).is_err();
-        if parsed.header.as_ref().is_some_and(|header| header.boot == boot()) {
+        let boot = boot();
+        if let Some(header) = parsed.header_of(&name, &boot).filter(|header| header.boot == boot) {
             entries.push(Entry {
-                kind: parsed.header.map(|header| header.kind),
+                kind: Some(header.kind),
                 ready: parsed.state == Some(State::Ready),
                 at_work,
                 dir: paths::lab_dir(&name),
@@ -83,7 +84,8 @@ pub fn gc() -> Result<Vec<Collected>, JournalError> {
             }
         };
         let parsed = record::parse(&text);
-        let Some(header) = parsed.header.filter(|header| header.boot == boot()) else {
+        let boot = boot();
+        let Some(header) = parsed.header_of(&name, &boot).filter(|header| header.boot == boot) else {
             // Nothing was made yet, or a reboot took it away.
             remove_files(&parsed.changes);
             remove(&name);
@@ -96,6 +98,7 @@ pub fn gc() -> Result<Vec<Collected>, JournalError> {
         let journal = Journal { path: path_of(&name), name: name.clone(), file, header };
         all.push(match journal.undo() {
             Ok(mut undone) => {
+                undone.removed.append(&mut undone.said);
                 undone.removed.push("its journal".to_owned());
                 Collected { name, removed: undone.removed, errors: Vec::new() }
             }

@@ -28,7 +28,7 @@ pub use record::{Change, Kind, State};
 use record::{Header, Record};
 pub use undo::Undone;
 
-use super::{lock, paths};
+use super::{lend::Lease, lock, paths};
 
 /// Why a journal could not be made or used.
 #[derive(Debug, thiserror::Error)]
@@ -96,13 +96,13 @@ impl Journal {
             }
         };
         let before = record::parse(&text);
-        if let Some(old) = &before.header
+        if let Some(old) = before.header_of(name, &header.boot)
             && old.boot == header.boot
         {
             if before.state == Some(State::Ready) {
                 return Err(JournalError::Taken { name: name.to_owned() });
             }
-            let left = undo::undo(&before.changes, &old.instance).left;
+            let left = undo::undo(&before, &old.instance).left;
             if !left.is_empty() {
                 return Err(JournalError::Left { name: name.to_owned(), left });
             }
@@ -121,7 +121,10 @@ impl Journal {
         let unknown = || JournalError::Unknown { name: name.to_owned() };
         let Some((file, text)) = open(name, false)? else { return Err(unknown()) };
         let parsed = record::parse(&text);
-        let Some(header) = parsed.header.filter(|header| header.boot == boot()) else { return Err(unknown()) };
+        let boot = boot();
+        let Some(header) = parsed.header_of(name, &boot).filter(|header| header.boot == boot) else {
+            return Err(unknown());
+        };
         Ok(Self { name: name.to_owned(), path: path_of(name), file, header })
     }
 
@@ -161,7 +164,7 @@ impl Journal {
         // Read through a descriptor of its own: this one appends.
         let read = File::open(&self.path).and_then(|mut file| file.read_to_string(&mut text));
         read.map_err(|source| JournalError::File { operation: "read", path: self.path.clone(), source })?;
-        let undone = undo::undo(&record::parse(&text).changes, &self.header.instance);
+        let undone = undo::undo(&record::parse(&text), &self.header.instance);
         if undone.left.is_empty() {
             remove(&self.name);
             Ok(undone)
@@ -233,6 +236,7 @@ fn write(file: &mut (impl io::Write + ?Sized), record: &Record) -> io::Result<()
 
 /// Removes a journal and its directory, and the run directory if that was the last.
 fn remove(name: &str) {
+    Lease::end_all_of(name);
     let _ = fs::remove_file(path_of(name));
     let _ = fs::remove_dir(paths::lab_dir(name).join("bpf"));
     let _ = fs::remove_dir(paths::lab_dir(name));

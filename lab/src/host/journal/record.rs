@@ -77,13 +77,28 @@ pub(super) struct Parsed {
     pub(super) header: Option<Header>,
     pub(super) changes: Vec<Change>,
     pub(super) state: Option<State>,
+    /// Lines that are no record, though whole: somebody else's doing.
+    pub(super) unreadable: usize,
 }
 
-/// Reads a journal. A line that is not whole was never acted upon: what stands behind it can't be either.
+impl Parsed {
+    /// The header; one made up where it can't be read and something was changed, since what the other lines say has to be
+    /// undone all the same. A lab's instance is called as its folder.
+    pub(super) fn header_of(&self, name: &str, boot: &str) -> Option<Header> {
+        let unknown = || Header { boot: boot.to_owned(), instance: name.to_owned(), kind: Kind::Persistent, pid: 0 };
+        self.header.clone().or_else(|| (!self.changes.is_empty()).then(unknown))
+    }
+}
+
+/// Reads a journal. A last line that is not whole was never acted upon; of others that can't be read, the rest counts.
 pub(super) fn parse(text: &str) -> Parsed {
     let mut parsed = Parsed::default();
     for line in text.split_inclusive('\n') {
-        let Some(record) = line.strip_suffix('\n').and_then(|line| serde_json::from_str(line).ok()) else { break };
+        let Some(line) = line.strip_suffix('\n') else { break };
+        let Ok(record) = serde_json::from_str(line) else {
+            parsed.unreadable += 1;
+            continue;
+        };
         match record {
             Record::Header(header) => parsed.header = Some(header),
             Record::Change(change) => parsed.changes.push(change),
@@ -116,6 +131,16 @@ mod tests {
         let parsed = parse(&journal().1);
         assert_eq!((parsed.changes.len(), parsed.state), (2, Some(State::Ready)));
         insta::assert_snapshot!(journal().1);
+    }
+
+    #[test]
+    fn garbage_hides_none_of_the_lines_around_it() {
+        let (_, text) = journal();
+        let lines: Vec<&str> = text.lines().collect();
+        let parsed = parse(&format!("gar\0bage\n{}\n{{\"change\":\n{}\n", lines[1], lines[2]));
+        assert_eq!((parsed.changes.len(), parsed.unreadable, &parsed.header), (2, 2, &None));
+        assert_eq!(parsed.header_of("i", "b").map(|header| header.instance), Some("i".to_owned()));
+        assert_eq!(parse("garbage\n").header_of("i", "b"), None);
     }
 
     proptest! {

@@ -2,13 +2,14 @@
 
 use std::{fs, io};
 
-use super::record::Change;
+use super::record::{Change, Parsed};
 use crate::host::{
     HostError,
     bpffs::BpfFs,
-    lend::{Borrowed, Place, give_back},
+    lend::{Borrowed, Lease, Place, give_back},
     netlink::{LinkInfo, Netlink},
     netns::Netns,
+    nics::Refusal,
     paths,
     thread::LabThread,
 };
@@ -19,13 +20,19 @@ use futures_util::future::join_all;
 pub struct Undone {
     /// What was removed.
     pub removed: Vec<String>,
+    /// What there is to say besides: in what a NIC is not as it was, and the like.
+    pub said: Vec<String>,
     /// What was left, and why.
     pub left: Vec<String>,
 }
 
-/// Undoes changes of an instance. Whatever fails does not keep the rest.
-pub(super) fn undo(changes: &[Change], instance: &str) -> Undone {
+/// Undoes what a journal of an instance says. Whatever fails does not keep the rest.
+pub(super) fn undo(journal: &Parsed, instance: &str) -> Undone {
     let mut undone = Undone::default();
+    let changes = &journal.changes;
+    if journal.unreadable > 0 {
+        undone.said.push(format!("{} lines of its journal can't be read: they were not undone", journal.unreadable));
+    }
     let names: Vec<&str> = changes
         .iter()
         .rev()
@@ -76,7 +83,7 @@ pub(super) fn undo(changes: &[Change], instance: &str) -> Undone {
                     match owner {
                         Owner::Us => note(&mut undone, format!("namespace {name}"), Netns::delete_named(name)),
                         Owner::SomebodyElse => {
-                            undone.removed.push(format!("namespace {name} let be: it is not this lab's"));
+                            undone.said.push(format!("namespace {name} let be: it is not this lab's"));
                         }
                         Owner::Unknown(why) => undone.left.push(format!("namespace {name}: {why}")),
                     }
@@ -111,11 +118,21 @@ fn return_nics(nics: &[&Borrowed], names: &[&str], instance: &str, undone: &mut 
             .collect();
         let places: Vec<Place<'_>> = opened.iter().map(|(netns, netlink)| Place { netns, netlink }).collect();
         for borrowed in nics {
+            // Nobody may take it while it is given back, and where somebody has it, it was given back before.
+            let _lease = match Lease::take(&borrowed.pci, &borrowed.lab) {
+                Ok(Ok(lease)) => Some(lease),
+                Ok(Err(Refusal::Leased { lab })) if lab != borrowed.lab => {
+                    let nic = format!("NIC {} ({})", borrowed.name, borrowed.pci);
+                    undone.said.push(format!("{nic} is another lab's by now: \"{lab}\" has it"));
+                    continue;
+                }
+                Ok(Err(_)) | Err(_) => None,
+            };
             match give_back(inside, borrowed, &places) {
                 Ok(words) if words.is_empty() => {
                     undone.removed.push(format!("NIC {} ({}) given back", borrowed.name, borrowed.pci));
                 }
-                Ok(words) => undone.removed.extend(words),
+                Ok(words) => undone.said.extend(words),
                 Err(words) => undone.left.extend(words),
             }
         }

@@ -1,6 +1,11 @@
 //! What a NIC is like, to be put back: written into the journal before anything of it is changed.
 
-use std::{collections::BTreeMap, fs, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs,
+    net::{IpAddr, Ipv6Addr},
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +21,8 @@ use crate::{
     topology::Mac,
 };
 
-/// Settings of a device's IPv6 that a namespace gives anew.
-const IPV6: [&str; 4] = ["addr_gen_mode", "disable_ipv6", "accept_ra", "autoconf"];
+/// Settings that are not put back: the MTU is the device's, and the secret is made anew with the device.
+const NOT_OURS: [&str; 2] = ["mtu", "stable_secret"];
 
 /// A NIC as the host had it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +53,10 @@ pub struct Borrowed {
     pub tuning: Tuning,
     /// CPUs of its interrupts, as `/proc/irq/N/smp_affinity_list` has them.
     pub irqs: BTreeMap<u32, String>,
-    /// Settings of its IPv6.
+    /// Settings of its IPv4, which each namespace gives anew.
+    #[serde(default)]
+    pub ipv4: BTreeMap<String, String>,
+    /// Settings of its IPv6, likewise.
     pub ipv6: BTreeMap<String, String>,
 }
 
@@ -74,11 +82,12 @@ impl Borrowed {
         let Some(link) = links.iter().find(|link| link.index == nic.index && link.name == nic.name) else {
             return Ok(None);
         };
-        let own = addresses.into_iter().filter(|(index, ip, _)| {
-            let is_local = matches!(ip, std::net::IpAddr::V6(ip) if ip.is_unicast_link_local());
-            *index == link.index && !is_local
-        });
-        let setting = |name: &&str| Some(((*name).to_owned(), read(&ipv6(&link.name, name))?));
+        let ipv6 = settings("ipv6", &link.name);
+        let makes_own = ipv6.get("addr_gen_mode").is_none_or(|mode| mode != "0");
+        let made = |ip: &Ipv6Addr| ip.is_unicast_link_local() && (makes_own || *ip == link_local(&link.mac));
+        let own = addresses
+            .into_iter()
+            .filter(|(index, ip, _)| *index == link.index && !matches!(ip, IpAddr::V6(ip) if made(ip)));
         Ok(Some(Self {
             pci: nic.pci.clone().unwrap_or_default(),
             driver: nic.driver.clone(),
@@ -93,7 +102,8 @@ impl Borrowed {
             addresses: own.map(|(_, ip, prefix)| (ip, prefix)).collect(),
             tuning: Ethtool::open()?.tuning(&link.name),
             irqs: nic.irqs.iter().filter_map(|irq| Some((*irq, read(&affinity(*irq))?))).collect(),
-            ipv6: IPV6.iter().filter_map(setting).collect(),
+            ipv4: settings("ipv4", &link.name),
+            ipv6,
         }))
     }
 
@@ -111,7 +121,13 @@ impl Borrowed {
             }
         };
         differ("its name", self.name.clone(), now.name.clone());
-        differ("its other names", self.alt_names.join(", "), now.alt_names.join(", "));
+        // The kernel lists them as they were added.
+        let sorted = |names: &[String]| {
+            let mut names = names.to_vec();
+            names.sort_unstable();
+            names.join(", ")
+        };
+        differ("its other names", sorted(&self.alt_names), sorted(&now.alt_names));
         differ("its MAC address", self.mac.clone(), now.mac.clone());
         differ("its MTU", self.mtu.to_string(), now.mtu.to_string());
         differ("up", self.up.to_string(), now.up.to_string());
@@ -126,7 +142,13 @@ impl Borrowed {
                 differ(name, was.to_string(), is.to_string());
             }
         }
-        differ("its IPv6 settings", format!("{:?}", self.ipv6), format!("{:?}", now.ipv6));
+        for (family, was, now) in [("IPv4", &self.ipv4, &now.ipv4), ("IPv6", &self.ipv6, &now.ipv6)] {
+            for (name, was) in was {
+                if let Some(is) = now.get(name) {
+                    differ(&format!("its {family} setting {name}"), was.clone(), is.clone());
+                }
+            }
+        }
         all
     }
 }
@@ -141,11 +163,40 @@ pub(super) fn affinity(irq: u32) -> PathBuf {
     PathBuf::from(format!("/proc/irq/{irq}/smp_affinity_list"))
 }
 
-/// Where a setting of a device's IPv6 stands, in the namespace of the calling thread.
-pub(super) fn ipv6(device: &str, setting: &str) -> PathBuf {
-    PathBuf::from("/proc/sys/net/ipv6/conf").join(device).join(setting)
+/// Where the settings of a device's IPv4 or IPv6 stand, in the namespace of the calling thread.
+pub(super) fn settings_of(family: &str, device: &str) -> PathBuf {
+    Path::new("/proc/sys/net").join(family).join("conf").join(device)
 }
 
-fn read(path: &std::path::Path) -> Option<String> {
+/// The settings of a device's IPv4 or IPv6, in the namespace of the calling thread.
+fn settings(family: &str, device: &str) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(settings_of(family, device)).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, read(&entry.path())?)))
+        .filter(|(name, _)| !NOT_OURS.contains(&name.as_str()))
+        .collect()
+}
+
+/// The link-local address that the kernel makes of a MAC address (RFC 4291, appendix A).
+fn link_local(mac: &[u8]) -> Ipv6Addr {
+    let (Some(maker), Some(own)) = (mac.first_chunk::<3>(), mac.get(3..6)) else { return Ipv6Addr::UNSPECIFIED };
+    let mut address = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 0, 0, 0];
+    address[8..11].copy_from_slice(maker);
+    address[8] ^= 2;
+    address[13..].copy_from_slice(own);
+    Ipv6Addr::from(address)
+}
+
+fn read(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_own_link_local_address_is_known() {
+        assert_eq!(link_local(&[0x52, 0x54, 0, 0x12, 0x34, 0x56]).to_string(), "fe80::5054:ff:fe12:3456");
+    }
 }

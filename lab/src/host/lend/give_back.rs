@@ -4,13 +4,13 @@ use std::{
     fs,
     net::IpAddr,
     os::fd::AsFd as _,
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use super::{
     Borrowed, Lease,
-    borrowed::{affinity, ipv6},
+    borrowed::{affinity, settings_of},
 };
 use crate::host::{HostError, ethtool::Ethtool, netlink::Netlink, netns::Netns, nics, thread::Inside};
 
@@ -40,6 +40,23 @@ pub(crate) fn give_back(
     borrowed: &Borrowed,
     places: &[Place<'_>],
 ) -> Result<Vec<String>, Vec<String>> {
+    let given = from_anywhere(inside, borrowed, places);
+    // Unplugged just now: what was refused then can't be done any more.
+    if given.is_err() && !device(&borrowed.pci).exists() { Ok(gone(borrowed)) } else { given }
+}
+
+/// The PCI device of a NIC.
+fn device(pci: &str) -> PathBuf {
+    Path::new("/sys/bus/pci/devices").join(pci)
+}
+
+/// Ends the lease of a NIC that was unplugged.
+fn gone(borrowed: &Borrowed) -> Vec<String> {
+    Lease::end_of(&borrowed.pci, &borrowed.lab);
+    vec![format!("NIC {} ({}) is gone from the host: nothing is left to give back", borrowed.name, borrowed.pci)]
+}
+
+fn from_anywhere(inside: &Inside, borrowed: &Borrowed, places: &[Place<'_>]) -> Result<Vec<String>, Vec<String>> {
     let word =
         |error: HostError| vec![crate::host::describe(&format!("NIC {} ({})", borrowed.name, borrowed.pci), &error)];
     let home = Netlink::open_at_home(inside).map_err(word)?;
@@ -59,18 +76,22 @@ pub(crate) fn give_back(
             let settled = settle(inside, &home, index, &name, borrowed);
             return finish(inside, &home, borrowed, settled);
         }
-        if !Path::new("/sys/bus/pci/devices").join(&borrowed.pci).exists() {
-            Lease::end_of(&borrowed.pci, &borrowed.lab);
-            return Ok(vec![format!(
-                "NIC {} ({}) is gone from the host: nothing is left to give back",
-                borrowed.name, borrowed.pci
+        let device = device(&borrowed.pci);
+        if !device.exists() {
+            return Ok(gone(borrowed));
+        }
+        let about = format!("NIC {} ({})", borrowed.name, borrowed.pci);
+        if !device.join("driver").exists() {
+            return Err(vec![format!(
+                "{about}: no driver is bound to it. `modprobe {}` or a rescan of its bus brings it back, and `xdplab gc` \
+                 then puts it as it was",
+                borrowed.driver
             )]);
         }
         if Instant::now() >= deadline {
             return Err(vec![format!(
-                "NIC {} ({}): its PCI device is there, and no network device of it in the initial namespace: its driver \
-                 is unbound, or the NIC was moved by hand",
-                borrowed.name, borrowed.pci
+                "{about}: its PCI device is there, and no network device of it in the initial namespace: it was moved by \
+                 hand. Move it back, then `xdplab gc` puts it as it was"
             )]);
         }
         std::thread::sleep(LOOK);
@@ -124,8 +145,9 @@ fn send_home(inside: &Inside, netlink: &Netlink, index: u32, borrowed: &Borrowed
     let mut last = Ok(());
     for (name, own) in ways {
         last = inside.block_on(netlink.move_device(index, home, name, own));
-        if last.is_ok() {
-            return last;
+        // One whose name is taken at home moves there all the same, under the one that it has.
+        if last.is_ok() || !inside.block_on(netlink.links())?.iter().any(|link| link.index == index) {
+            return Ok(());
         }
     }
     last
@@ -145,11 +167,13 @@ fn finish(
         return Err(vec![format!("{about}: it did not arrive in the initial namespace")]);
     };
     inside.block_on(async {
-        if name != borrowed.name {
-            // Its own name may be one of its other names, or somebody else's by now.
-            if let Err(error) = home.rename(index, &borrowed.name).await {
-                failed.push(word(error));
-            }
+        if name != borrowed.name
+            && let Err(error) = home.rename(index, &borrowed.name).await
+        {
+            failed.push(format!(
+                "{about}: it is at home as {name}, and does not get its name back: {error}. Where another device has that \
+                 name, rename it, then `xdplab gc` goes on"
+            ));
         }
         let links = home.links().await.unwrap_or_default();
         let have = links.iter().find(|link| link.index == index).map(|link| link.alt_names.clone()).unwrap_or_default();
@@ -157,11 +181,18 @@ fn finish(
             failed.extend(home.add_alt_name(index, other).await.err().map(word));
         }
     });
-    for (setting, value) in &borrowed.ipv6 {
-        let path = ipv6(&borrowed.name, setting);
-        if fs::read_to_string(&path).is_ok_and(|now| now.trim() != value) {
-            let written = fs::write(&path, value);
-            failed.extend(written.err().map(|source| word(HostError::File { operation: "write", path, source })));
+    // By the name that it has now: under its own there may be another device.
+    let name = match inside.block_on(home.links()) {
+        Ok(links) => links.into_iter().find(|link| link.index == index).map_or(name, |link| link.name),
+        Err(error) => return Err(vec![word(error)]),
+    };
+    for (family, settings) in [("ipv4", &borrowed.ipv4), ("ipv6", &borrowed.ipv6)] {
+        for (setting, value) in settings {
+            let path = settings_of(family, &name).join(setting);
+            if fs::read_to_string(&path).is_ok_and(|now| now.trim() != value) {
+                // Some can't be written: what still differs in the end is said then.
+                let _ = fs::write(&path, value);
+            }
         }
     }
     inside.block_on(async {
@@ -182,10 +213,11 @@ fn finish(
     if !failed.is_empty() {
         return Err(failed);
     }
-    Lease::end_of(&borrowed.pci, &borrowed.lab);
     let inventory = nics::inventory_for(Some(&borrowed.lab)).map_err(|error| vec![word(error)])?;
     let nic = inventory.nics.iter().find(|nic| nic.pci.as_ref() == Some(&borrowed.pci));
     let now = nic.and_then(|nic| Borrowed::read(inside, nic, &borrowed.lab).ok().flatten());
+    // Only now: from here on another lab may change it.
+    Lease::end_of(&borrowed.pci, &borrowed.lab);
     let differences = now.map_or_else(Vec::new, |now| borrowed.differences(&now));
     Ok(differences.into_iter().map(|difference| format!("{about}: {difference}")).collect())
 }

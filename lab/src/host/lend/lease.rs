@@ -1,9 +1,12 @@
 //! One lab a NIC: a file a NIC, which holds the lab's name, and which is locked as long as the lab's process lives.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File, OpenOptions, TryLockError},
     io::{Read as _, Seek as _, Write as _},
     os::unix::fs::MetadataExt as _,
+    path::PathBuf,
+    time::{Duration, Instant},
 };
 
 use crate::host::{
@@ -11,6 +14,9 @@ use crate::host::{
     nics::{Refusal, lease_path},
     paths,
 };
+
+/// How long a lease may be without a living lab's name, and locked.
+const MOMENT: Duration = Duration::from_millis(500);
 
 /// A lease on a NIC. Dropping it keeps the lab's name in the file: only [`Lease::end`] gives the NIC free.
 #[derive(Debug)]
@@ -31,6 +37,7 @@ impl Lease {
             let path = path.clone();
             move |source| HostError::File { operation, path, source }
         };
+        let deadline = Instant::now() + MOMENT;
         loop {
             if let Some(folder) = path.parent() {
                 fs::create_dir_all(folder).map_err(failed("make the folder of"))?;
@@ -49,6 +56,11 @@ impl Lease {
             file.read_to_string(&mut holder).map_err(failed("read"))?;
             let holder = holder.trim();
             if !locked {
+                if (holder.is_empty() || !paths::lab_dir(holder).is_dir()) && Instant::now() < deadline {
+                    // Being written, or tidied away, at this moment.
+                    std::thread::sleep(Duration::from_millis(1));
+                    continue;
+                }
                 let lab = if holder.is_empty() { "of another process".to_owned() } else { holder.to_owned() };
                 return Ok(Err(Refusal::Leased { lab }));
             }
@@ -79,4 +91,42 @@ impl Lease {
             let _ = fs::remove_file(path);
         }
     }
+
+    /// Gives all NICs free that a lab had leased: one that died between leasing a NIC and writing it down left a lease
+    /// of which its journal knows nothing. To be called by whoever holds that lab's journal.
+    pub(in crate::host) fn end_all_of(lab: &str) {
+        for path in leases() {
+            if fs::read_to_string(&path).is_ok_and(|holder| holder.trim() == lab) {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+
+    /// Removes leases that nobody holds: without a name in them, or of a lab that is no more.
+    pub(in crate::host) fn tidy() {
+        for path in leases() {
+            let Ok(mut file) = File::open(&path) else { continue };
+            let mut holder = String::new();
+            // Whoever opened it at this moment finds, once it has the lock, that the file is gone, and tries again.
+            if file.try_lock().is_ok() && file.read_to_string(&mut holder).is_ok() {
+                let holder = holder.trim();
+                if holder.is_empty() || !paths::lab_dir(holder).is_dir() {
+                    let _ = fs::remove_file(&path);
+                }
+            }
+        }
+    }
+}
+
+/// The files of all leases.
+fn leases() -> Vec<PathBuf> {
+    let path = lease_path("");
+    let (Some(folder), Some(prefix)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) else {
+        return Vec::new();
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix)))
+        .map(|entry| entry.path())
+        .collect()
 }

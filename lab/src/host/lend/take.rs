@@ -21,7 +21,9 @@ use crate::{
 pub struct PortSettings<'a> {
     /// The port, as `node:port`.
     pub port: String,
-    /// The NIC's driver.
+    /// The NIC's name on the host when it was chosen.
+    pub nic: &'a str,
+    /// Its driver.
     pub driver: String,
     /// Its name in the node.
     pub name: &'a str,
@@ -63,7 +65,8 @@ pub fn take(
     lab: &str,
     journal: &Journal,
 ) -> Result<Loan, LendError> {
-    let unnamed = |source| LendError::Host { nic: "?".to_owned(), pci: pci.to_owned(), source: Box::new(source) };
+    let unnamed =
+        |source| LendError::Host { nic: wanted.nic.to_owned(), pci: pci.to_owned(), source: Box::new(source) };
     let refused = |nic: &str, refusal| LendError::Refused {
         nic: nic.to_owned(),
         pci: pci.to_owned(),
@@ -71,9 +74,9 @@ pub fn take(
     };
     let lease = match Lease::take(pci, lab).map_err(unnamed)? {
         Ok(lease) => lease,
-        Err(refusal) => return Err(refused("?", refusal)),
+        Err(refusal) => return Err(refused(wanted.nic, refusal)),
     };
-    let borrowed = match examine(inside, pci, lab) {
+    let borrowed = match examine(inside, pci, wanted.nic, lab) {
         Ok(borrowed) => borrowed,
         Err(error) => {
             lease.end();
@@ -90,6 +93,10 @@ pub fn take(
     inside
         .block_on(async {
             home.set_down(borrowed.index).await?;
+            // What it is called in the lab may be one of its other names, and no name can be had twice.
+            if borrowed.alt_names.iter().any(|name| name == wanted.name) {
+                home.remove_alt_name(borrowed.index, wanted.name).await?;
+            }
             home.move_device(borrowed.index, std::os::fd::AsFd::as_fd(netns), wanted.name, Some(wanted.ifindex)).await
         })
         .map_err(failed)?;
@@ -106,8 +113,8 @@ pub fn take(
 }
 
 /// What the NIC is like now, if it may be taken now: it may have got an address since the cables were matched.
-fn examine(inside: &Inside, pci: &str, lab: &str) -> Result<Borrowed, LendError> {
-    let failed = |source| LendError::Host { nic: "?".to_owned(), pci: pci.to_owned(), source: Box::new(source) };
+fn examine(inside: &Inside, pci: &str, name: &str, lab: &str) -> Result<Borrowed, LendError> {
+    let failed = |source| LendError::Host { nic: name.to_owned(), pci: pci.to_owned(), source: Box::new(source) };
     let gone = || LendError::Gone { pci: pci.to_owned() };
     let inventory = nics::inventory_for(Some(lab)).map_err(failed)?;
     let nic = inventory.nics.iter().find(|nic| nic.pci.as_deref() == Some(pci)).ok_or_else(gone)?;

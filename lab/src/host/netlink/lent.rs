@@ -46,6 +46,15 @@ impl Netlink {
         checked(request.execute().await, || format!("call device {ifindex} {name} as well"))
     }
 
+    /// Takes one of its further names from a device.
+    ///
+    /// # Errors
+    /// Where it does not have it.
+    pub async fn remove_alt_name(&self, ifindex: u32, name: &str) -> Result<(), HostError> {
+        let request = self.handle.link().property_del(ifindex).alt_ifname(&[name]);
+        checked(request.execute().await, || format!("call device {ifindex} {name} no longer"))
+    }
+
     /// Sets a device's MAC address.
     ///
     /// # Errors

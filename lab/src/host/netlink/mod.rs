@@ -16,6 +16,7 @@ use netlink_packet_route::{
     neighbour::{NeighbourFlags, NeighbourState},
 };
 use netlink_sys::AsyncSocket as _;
+pub use routes::Routed;
 use rtnetlink::Handle;
 pub use veth::{VethEnd, VethSpec};
 
@@ -196,12 +197,20 @@ impl Netlink {
         routes::addresses(&self.handle).await
     }
 
-    /// Indices of the devices that a default route goes out by, in any table: of IPv4, and of IPv6.
+    /// The devices that routes go out by.
     ///
     /// # Errors
     /// Where the kernel refuses.
-    pub async fn default_routes(&self) -> Result<[Vec<u32>; 2], HostError> {
-        routes::default_routes(&self.handle).await
+    pub async fn routed(&self) -> Result<Routed, HostError> {
+        routes::routed(&self.handle).await
+    }
+
+    /// Queueing disciplines that somebody set, by their kinds, each behind its device's index.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub async fn qdiscs(&self) -> Result<Vec<(u32, String)>, HostError> {
+        routes::qdiscs(&self.handle).await
     }
 
     async fn change(&self, message: LinkMessage, operation: impl FnOnce() -> String) -> Result<(), HostError> {

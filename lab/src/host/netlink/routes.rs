@@ -6,7 +6,8 @@ use futures_util::TryStreamExt as _;
 use netlink_packet_route::{
     AddressFamily,
     address::AddressAttribute,
-    route::{RouteAttribute, RouteMessage, RouteType},
+    route::{RouteAttribute, RouteMessage, RouteProtocol, RouteType},
+    tc::{TcAttribute, TcHandle, TcMessage},
 };
 use rtnetlink::{Handle, RouteMessageBuilder};
 
@@ -30,21 +31,45 @@ pub(super) async fn addresses(handle: &Handle) -> Result<Vec<(u32, IpAddr, u8)>,
         .collect())
 }
 
-/// Indices of the devices that a default route goes out by, in any table: of IPv4, and of IPv6.
-pub(super) async fn default_routes(handle: &Handle) -> Result<[Vec<u32>; 2], HostError> {
-    let mut found = [Vec::new(), Vec::new()];
-    for (family, devices) in [AddressFamily::Inet, AddressFamily::Inet6].into_iter().zip(&mut found) {
+/// Indices of the devices that routes go out by, of any table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Routed {
+    /// Default routes: of IPv4, and of IPv6.
+    pub by_default: [Vec<u32>; 2],
+    /// Routes that the kernel did not make by itself.
+    pub by_a_user: Vec<u32>,
+}
+
+/// The devices that routes go out by.
+pub(super) async fn routed(handle: &Handle) -> Result<Routed, HostError> {
+    let mut found = Routed::default();
+    for (family, defaults) in [AddressFamily::Inet, AddressFamily::Inet6].into_iter().zip(&mut found.by_default) {
         let mut request = RouteMessageBuilder::<IpAddr>::new().build();
         request.header.address_family = family;
         let messages: Result<Vec<_>, _> = handle.route().get(request).execute().try_collect().await;
         for message in checked(messages, || "list routes".to_owned())? {
             // IPv6 always has a default route that says "unreachable".
             if message.header.destination_prefix_length == 0 && message.header.kind == RouteType::Unicast {
-                devices.extend(ways_out(&message));
+                defaults.extend(ways_out(&message));
+            }
+            if message.header.protocol != RouteProtocol::Kernel {
+                found.by_a_user.extend(ways_out(&message));
             }
         }
     }
     Ok(found)
+}
+
+/// Queueing disciplines that somebody set, each behind its device's index. Those of the kernel's own choice have no handle.
+pub(super) async fn qdiscs(handle: &Handle) -> Result<Vec<(u32, String)>, HostError> {
+    let messages: Result<Vec<TcMessage>, _> = handle.qdisc().get().execute().try_collect().await;
+    let set = |message: TcMessage| {
+        let kind = |a: &TcAttribute| if let TcAttribute::Kind(kind) = a { Some(kind.clone()) } else { None };
+        let kind = message.attributes.iter().find_map(kind)?;
+        let index = u32::try_from(message.header.index).ok()?;
+        (message.header.handle != TcHandle::default()).then_some((index, kind))
+    };
+    Ok(checked(messages, || "list queueing disciplines".to_owned())?.into_iter().filter_map(set).collect())
 }
 
 /// The devices that a route goes out by: one, or one a next hop.

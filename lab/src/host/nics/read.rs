@@ -50,12 +50,14 @@ pub(crate) fn irqs_of(pci: &str) -> Vec<u32> {
 /// Where netlink can't be used.
 pub fn inventory_for(lab: Option<&str>) -> Result<Inventory, HostError> {
     let thread = LabThread::start("nics")?;
-    let (links, addresses, defaults) = thread.run(|inside| {
+    let (links, addresses, routed, qdiscs) = thread.run(|inside| {
         let netlink = Netlink::open_at_home(inside)?;
         inside.block_on(async {
-            Ok::<_, HostError>((netlink.links().await?, netlink.addresses().await?, netlink.default_routes().await?))
+            let (links, addresses) = (netlink.links().await?, netlink.addresses().await?);
+            Ok::<_, HostError>((links, addresses, netlink.routed().await?, netlink.qdiscs().await?))
         })
     })?;
+    let listeners = bound(&fs::read_to_string("/proc/thread-self/net/packet").unwrap_or_default());
     let features = netlink::xdp_features()?;
     let ethtool = Ethtool::open()?;
     let context = Context { logged_in_at: logged_in_at(), lab: lab.map(str::to_owned) };
@@ -66,7 +68,12 @@ pub fn inventory_for(lab: Option<&str>) -> Result<Inventory, HostError> {
             let mut nic = nic(link, &links, &ethtool, features.as_ref());
             let own = addresses.iter().filter(|(index, ..)| *index == link.index);
             nic.addresses = own.map(|(_, ip, prefix)| Address { ip: *ip, prefix: *prefix }).collect();
-            [nic.default_v4, nic.default_v6] = defaults.each_ref().map(|devices| devices.contains(&link.index));
+            [nic.default_v4, nic.default_v6] =
+                routed.by_default.each_ref().map(|devices| devices.contains(&link.index));
+            nic.routed = routed.by_a_user.contains(&link.index);
+            let own = qdiscs.iter().filter(|(index, _)| *index == link.index);
+            nic.qdiscs = own.map(|(_, kind)| kind.clone()).collect();
+            nic.listeners = listeners.iter().filter(|index| **index == link.index).count() as u32;
             nic
         })
         .collect();
@@ -166,6 +173,13 @@ fn nic(
         uppers: links.iter().filter(|upper| stands_on(upper, link.index)).map(|upper| upper.name.clone()).collect(),
         ..Nic::default()
     }
+}
+
+/// Indices of the devices that packet sockets are bound to, in the kernel's list of those; one that is bound to none hears
+/// all, and minds no device that goes.
+fn bound(list: &str) -> Vec<u32> {
+    let index = |line: &str| line.split_ascii_whitespace().nth(4)?.parse().ok().filter(|index| *index != 0);
+    list.lines().skip(1).filter_map(index).collect()
 }
 
 /// A device's folder in sysfs, or a path that is not there where the folder of that name is another device's: sysfs shows
@@ -293,6 +307,15 @@ mod tests {
         assert_eq!(defaults(&links, 6), [2, 3, 4, 5, 6]);
         assert_eq!(defaults(&links, 4), [2, 3, 4]);
         assert_eq!(defaults(&links, 7), [7]);
+    }
+
+    #[test]
+    fn a_packet_socket_is_bound_to_its_fifth_word() {
+        let list = "sk               RefCnt Type Proto  Iface R Rmem   User   Inode\n\
+                    0000000000000000 3      3    0003   4     1 0      0      5312\n\
+                    0000000000000000 3      3    0003   0     1 0      0      5313\n";
+        assert_eq!(bound(list), [4]);
+        assert_eq!(bound(""), [0; 0]);
     }
 
     #[test]

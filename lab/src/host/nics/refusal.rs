@@ -49,6 +49,18 @@ pub enum Refusal {
         /// The first one.
         address: IpAddr,
     },
+    /// Somebody set a route that goes out by it.
+    Routed,
+    /// Somebody set a queueing discipline on it, or filters, which stand on one: they don't survive a move.
+    TrafficControl {
+        /// Its kind.
+        qdisc: String,
+    },
+    /// Packet sockets are bound to it, which break when it moves.
+    Listened {
+        /// How many.
+        sockets: u32,
+    },
     /// It has an XDP program already.
     Program {
         /// The program's id.
@@ -71,6 +83,10 @@ impl fmt::Display for Refusal {
             Self::Enslaved { master } => write!(f, "is a port of {master}"),
             Self::Carries { uppers } => write!(f, "carries {}", uppers.join(", ")),
             Self::Address { address } => write!(f, "has the address {address}"),
+            Self::Routed => f.write_str("has a route of its own"),
+            Self::TrafficControl { qdisc } => write!(f, "has traffic control set (qdisc {qdisc})"),
+            Self::Listened { sockets: 1 } => f.write_str("a packet socket listens on it"),
+            Self::Listened { sockets } => write!(f, "{sockets} packet sockets listen on it"),
             Self::Program { id } => write!(f, "has an XDP program (id {id})"),
             Self::Leased { lab } => write!(f, "lab \"{lab}\" has it"),
         }
@@ -87,6 +103,12 @@ impl Refusal {
                 Some(uppers.iter().map(|upper| format!("ip link del {upper}")).collect::<Vec<_>>().join("; "))
             }
             Self::Address { .. } => Some(format!("ip address flush dev {nic}")),
+            Self::Routed => Some(format!("ip route flush dev {nic}; ip -6 route flush dev {nic} proto boot")),
+            Self::TrafficControl { qdisc } => {
+                let parent = if matches!(qdisc.as_str(), "clsact" | "ingress") { qdisc } else { "root" };
+                Some(format!("tc qdisc del dev {nic} {parent}"))
+            }
+            Self::Listened { .. } => Some("end the process that `ss --packet --processes` shows".to_owned()),
             Self::Program { .. } => Some(format!("ip link set {nic} xdp off; or end the process that attached it")),
             Self::Leased { lab } => Some(format!("xdplab down {lab}")),
         }
@@ -128,6 +150,15 @@ pub fn may_take(nic: &Nic, context: &Context) -> Result<(), Refusal> {
     // Every IPv6 device that is up has a link-local address, which nobody gave it.
     if let Some(address) = nic.addresses.iter().find(|address| !is_link_local(address.ip)) {
         return Err(Refusal::Address { address: address.ip });
+    }
+    if nic.routed {
+        return Err(Refusal::Routed);
+    }
+    if let Some(qdisc) = nic.qdiscs.first() {
+        return Err(Refusal::TrafficControl { qdisc: qdisc.clone() });
+    }
+    if nic.listeners > 0 {
+        return Err(Refusal::Listened { sockets: nic.listeners });
     }
     match nic.native_program.or(nic.other_program) {
         Some(id) => Err(Refusal::Program { id }),
@@ -178,6 +209,9 @@ mod tests {
         assert_eq!(refusal(|nic| nic.master = Some("br0".to_owned())), "is a port of br0");
         assert_eq!(refusal(|nic| nic.uppers = vec!["p1.7".to_owned()]), "carries p1.7");
         assert_eq!(refusal(|nic| nic.addresses.push(address("192.0.2.1"))), "has the address 192.0.2.1");
+        assert_eq!(refusal(|nic| nic.routed = true), "has a route of its own");
+        assert_eq!(refusal(|nic| nic.qdiscs.push("clsact".to_owned())), "has traffic control set (qdisc clsact)");
+        assert_eq!(refusal(|nic| nic.listeners = 1), "a packet socket listens on it");
         assert_eq!(refusal(|nic| nic.native_program = Some(9)), "has an XDP program (id 9)");
         assert_eq!(refusal(|nic| nic.other_program = Some(9)), "has an XDP program (id 9)");
         assert_eq!(refusal(|nic| nic.leased_by = Some("mine".to_owned())), "lab \"mine\" has it");
