@@ -27,6 +27,7 @@ pub use install::{Anchor, Held, Installed, Site, Wanted, wanted};
 pub use instance::Instance;
 pub use network::{Network, Place, bridge_netns_name, ifindex, netns_name};
 pub use pace::Pace;
+pub use placement::cpu_remarks;
 pub use receiver::Receiver;
 pub use spare::Spare;
 
@@ -42,7 +43,6 @@ use crate::{
     observe::reading::Reading,
     program::{PortCounter, Source, Watch, WatchSpec, watch::EventSet},
     topology::{Builtin, PortId, ProgramId, Scenario, Topology},
-    traffic::cpu,
     xdp::XdpMode,
 };
 
@@ -59,6 +59,7 @@ pub struct Lab {
     bpffs: BpfFs,
     journal: Option<Journal>,
     topology: Topology,
+    cabling: Cabling,
     instance: Instance,
     log_dir: PathBuf,
     /// Sequence numbers below this one were used: a sink remembers them.
@@ -136,6 +137,7 @@ impl Lab {
             bpffs,
             journal: Some(journal),
             topology: topology.clone(),
+            cabling: cabling.clone(),
             instance,
             log_dir: std::env::temp_dir(),
             next_sequence: 0,
@@ -529,17 +531,7 @@ impl Lab {
     /// # Errors
     /// Where there are too few.
     pub(crate) fn sender_cpus(&self, from: PortId, senders: u32) -> Result<Vec<usize>, LabError> {
-        let wanted = self.network.sender_cpus(&self.topology, from);
-        let cpus = cpu::place(&cpu::usable(), senders.max(1) as usize, &wanted);
-        if cpus.len() < senders.max(1) as usize {
-            return Err(LabError::TooFewCpus {
-                port: self.topology.port_name(from),
-                senders,
-                cpus: cpus.len(),
-                below: wanted.below,
-            });
-        }
-        Ok(cpus)
+        placement::sender_cpus(&self.topology, &self.cabling, from, senders)
     }
 }
 

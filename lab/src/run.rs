@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, time::Duration};
 use crate::{
     baseline,
     host::lock::HostLock,
-    lab::{Cabling, Lab, LabError, NicChoice},
+    lab::{Cabling, Lab, LabError, NicChoice, cpu_remarks},
     observe::ledger::Settled,
     program::watch::EventSet,
     published,
@@ -101,7 +101,7 @@ pub fn run(
     let mut lab = Lab::on(topology, &cabling)?;
     let ports = facts::of_ports(&lab)?;
     lab.watch(if has_users_program(topology) { EventSet::All } else { EventSet::Own })?;
-    let placed = placements(&lab, topology)?;
+    let placed = cpu_remarks(topology, &cabling)?;
     let mut cases = Vec::new();
     for (n, scenario) in topology.scenarios.iter().enumerate() {
         if !options.only.is_empty() && !options.only.contains(&scenario.name) {
@@ -152,18 +152,6 @@ pub fn run(
         notes: remarks,
         scenarios,
     })
-}
-
-/// What is to be said of the CPUs that send and receive over NICs, once each.
-fn placements(lab: &Lab, topology: &Topology) -> Result<Vec<String>, LabError> {
-    let mut remarks: Vec<String> = Vec::new();
-    for scenario in &topology.scenarios {
-        let placement = lab.placement(scenario)?;
-        remarks.extend(placement.iter().flat_map(|placement| placement.remarks()));
-    }
-    remarks.sort();
-    remarks.dedup();
-    Ok(remarks)
 }
 
 /// Whether a program of the file, or one that a scenario puts in its place, is not the lab's.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use super::{Lab, LabError, LentPort, Network};
+use super::{Cabling, LabError};
 use crate::{
     drivers,
     host::nics,
@@ -10,88 +10,114 @@ use crate::{
     traffic::cpu::{self, Wanted},
 };
 
-impl Network {
-    fn lent_at(&self, port: PortId) -> Option<&LentPort> {
-        self.lent.iter().find(|lent| lent.port == port)
+/// The CPUs that so many senders at a port are pinned to, the best first.
+///
+/// # Errors
+/// Where there are too few.
+pub(super) fn sender_cpus(
+    topology: &Topology,
+    cabling: &Cabling,
+    from: PortId,
+    senders: u32,
+) -> Result<Vec<usize>, LabError> {
+    let wanted = wanted(topology, cabling, from);
+    let senders = senders.max(1);
+    let cpus = cpu::place(&cpu::usable(), senders as usize, &wanted);
+    if cpus.len() < senders as usize {
+        let port = topology.port_name(from);
+        return Err(LabError::TooFewCpus { port, senders, cpus: cpus.len(), below: wanted.below });
     }
+    Ok(cpus)
+}
 
-    /// What is asked of the CPUs that send from a port: nothing where it is no NIC.
-    pub(super) fn sender_cpus(&self, topology: &Topology, from: PortId) -> Wanted {
-        let Some(lent) = self.lent_at(from) else { return Wanted::default() };
-        let borrowed = &lent.loan.borrowed;
-        let has_queue_per_cpu = drivers::known(&borrowed.driver).is_some_and(|driver| driver.queue_per_cpu);
-        Wanted {
-            below: has_queue_per_cpu.then_some(topology.ports[from.0].queues),
-            receive: topology.peer(from).map(|peer| self.receiver_cpus(topology, peer)).unwrap_or_default(),
-            near: near(&borrowed.pci),
-        }
-    }
-
-    /// The CPUs that a NIC's interrupts go to, in order; none where the port is no NIC.
-    pub(super) fn receiver_cpus(&self, topology: &Topology, port: PortId) -> Vec<usize> {
-        let Some(lent) = self.lent_at(port) else { return Vec::new() };
-        let asked = &topology.ports[port.0].irq_cpus;
-        if !asked.is_empty() {
-            return asked.iter().map(|cpu| *cpu as usize).collect();
-        }
-        let irqs = nics::irqs_of(&lent.loan.borrowed.pci).into_iter();
-        let effective =
-            irqs.filter_map(|irq| fs::read_to_string(format!("/proc/irq/{irq}/effective_affinity_list")).ok());
-        effective.flat_map(|text| cpu::list(&text)).collect::<BTreeSet<_>>().into_iter().collect()
+/// What is asked of the CPUs that send from a port: nothing where it is no NIC.
+fn wanted(topology: &Topology, cabling: &Cabling, from: PortId) -> Wanted {
+    let Some(nic) = cabling.nic_at(topology, from) else { return Wanted::default() };
+    let has_queue_per_cpu = drivers::known(&nic.driver).is_some_and(|driver| driver.queue_per_cpu);
+    Wanted {
+        below: has_queue_per_cpu.then_some(topology.ports[from.0].queues),
+        receive: topology.peer(from).map(|peer| receiver_cpus(topology, cabling, peer)).unwrap_or_default(),
+        near: near(&nic.pci),
     }
 }
 
-impl Lab {
-    /// Which CPUs do what in a scenario; `None` where its frames cross no NIC.
-    ///
-    /// # Errors
-    /// Where there are fewer CPUs than senders.
-    pub(crate) fn placement(&self, scenario: &Scenario) -> Result<Option<Placement>, LabError> {
-        let (topology, network, from) = (&self.topology, &self.network, scenario.traffic.from);
-        let (Some(sender), Some(to)) = (network.lent_at(from), topology.peer(from)) else { return Ok(None) };
-        let live = matches!(scenario.traffic.engine, Engine::Live { .. });
-        let senders =
-            if live { self.sender_cpus(from, scenario.traffic.senders)? } else { vec![cpu::sender() as usize] };
-        let target = |port: PortId| {
-            let driver = drivers::known(&network.lent_at(port)?.loan.borrowed.driver)?;
-            let queues = topology.ports[port.0].queues;
-            driver.queue_per_cpu.then(|| (topology.port_name(port), driver.name.to_owned(), queues))
-        };
-        let at = topology.program_at(to).map(|(id, _)| topology.body_in(scenario, id));
-        Ok(Some(Placement {
-            from: topology.port_name(from),
-            senders,
-            near_sender: near(&sender.loan.borrowed.pci),
-            to: topology.port_name(to),
-            receivers: network.receiver_cpus(topology, to),
-            near_receiver: network.lent_at(to).map(|lent| near(&lent.loan.borrowed.pci)).unwrap_or_default(),
-            targets: at.map(|body| body.ports().into_iter().filter_map(target).collect()).unwrap_or_default(),
-        }))
+/// The CPUs that a NIC's interrupts go to, in order; none where the port is no NIC.
+fn receiver_cpus(topology: &Topology, cabling: &Cabling, port: PortId) -> Vec<usize> {
+    let Some(nic) = cabling.nic_at(topology, port) else { return Vec::new() };
+    let asked = &topology.ports[port.0].irq_cpus;
+    if !asked.is_empty() {
+        return asked.iter().map(|cpu| *cpu as usize).collect();
     }
+    let irqs = nics::irqs_of(&nic.pci).into_iter();
+    let effective = irqs.filter_map(|irq| fs::read_to_string(format!("/proc/irq/{irq}/effective_affinity_list")).ok());
+    effective.flat_map(|text| cpu::list(&text)).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// What is to be said of the CPUs that send and receive over NICs in a topology's scenarios, once each: what costs time or
+/// frames, with what to do.
+///
+/// # Errors
+/// Where there are fewer CPUs than senders.
+pub fn cpu_remarks(topology: &Topology, cabling: &Cabling) -> Result<Vec<String>, LabError> {
+    let mut remarks: Vec<String> = Vec::new();
+    for scenario in &topology.scenarios {
+        let placement = Placement::of(topology, cabling, scenario)?;
+        remarks.extend(placement.iter().flat_map(Placement::remarks));
+    }
+    remarks.sort();
+    remarks.dedup();
+    Ok(remarks)
 }
 
 /// Which CPUs do what in a scenario whose frames cross a NIC.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Placement {
+struct Placement {
     /// The port that sends, as `node:port`.
-    pub(crate) from: String,
+    from: String,
     /// CPUs that send.
-    pub(crate) senders: Vec<usize>,
+    senders: Vec<usize>,
     /// CPUs of the sending NIC's NUMA node; empty: any.
-    pub(crate) near_sender: Vec<usize>,
+    near_sender: Vec<usize>,
     /// The port that receives.
-    pub(crate) to: String,
+    to: String,
     /// CPUs that its interrupts go to.
-    pub(crate) receivers: Vec<usize>,
+    receivers: Vec<usize>,
     /// CPUs of its NUMA node; empty: any.
-    pub(crate) near_receiver: Vec<usize>,
+    near_receiver: Vec<usize>,
     /// Targets whose drivers transmit XDP frames on CPUs below their queue count alone: port, driver, queues.
-    pub(crate) targets: Vec<(String, String, u32)>,
+    targets: Vec<(String, String, u32)>,
 }
 
 impl Placement {
+    /// That of a scenario; `None` where its frames cross no NIC.
+    fn of(topology: &Topology, cabling: &Cabling, scenario: &Scenario) -> Result<Option<Self>, LabError> {
+        let from = scenario.traffic.from;
+        let (Some(sender), Some(to)) = (cabling.nic_at(topology, from), topology.peer(from)) else { return Ok(None) };
+        let live = matches!(scenario.traffic.engine, Engine::Live { .. });
+        let senders = if live {
+            sender_cpus(topology, cabling, from, scenario.traffic.senders)?
+        } else {
+            vec![cpu::sender() as usize]
+        };
+        let target = |port: PortId| {
+            let driver = drivers::known(&cabling.nic_at(topology, port)?.driver)?;
+            let queues = topology.ports[port.0].queues;
+            driver.queue_per_cpu.then(|| (topology.port_name(port), driver.name.to_owned(), queues))
+        };
+        let at = topology.program_at(to).map(|(id, _)| topology.body_in(scenario, id));
+        Ok(Some(Self {
+            from: topology.port_name(from),
+            senders,
+            near_sender: near(&sender.pci),
+            to: topology.port_name(to),
+            receivers: receiver_cpus(topology, cabling, to),
+            near_receiver: cabling.nic_at(topology, to).map(|nic| near(&nic.pci)).unwrap_or_default(),
+            targets: at.map(|body| body.ports().into_iter().filter_map(target).collect()).unwrap_or_default(),
+        }))
+    }
+
     /// What of it costs time or frames, each with what to do.
-    pub(crate) fn remarks(&self) -> Vec<String> {
+    fn remarks(&self) -> Vec<String> {
         let Self { from, to, senders, receivers, .. } = self;
         let outside = |cpus: &[usize], near: &[usize]| -> Vec<usize> {
             cpus.iter().copied().filter(|cpu| !near.is_empty() && !near.contains(cpu)).collect()
@@ -147,7 +173,7 @@ fn listed(cpus: &[usize]) -> String {
 }
 
 /// The CPUs of a PCI device's NUMA node; none where it has no node.
-pub(crate) fn near(pci: &str) -> Vec<usize> {
+fn near(pci: &str) -> Vec<usize> {
     let node = fs::read_to_string(Path::new("/sys/bus/pci/devices").join(pci).join("numa_node"));
     let Some(node) = node.ok().and_then(|text| text.trim().parse::<u32>().ok()) else { return Vec::new() };
     fs::read_to_string(format!("/sys/devices/system/node/node{node}/cpulist"))

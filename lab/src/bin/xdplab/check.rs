@@ -3,14 +3,16 @@
 use serde::Serialize;
 use xdplab::{
     host::ability,
+    lab::{Cabling, NicChoice, cpu_remarks},
     program::examine,
-    topology::{self, Diagnostic, Diagnostics, LoadError, Topology, preflight},
+    record::LinkRecord,
+    topology::{self, Diagnostic, Diagnostics, HostFile, LoadError, Topology, preflight},
 };
 
 use crate::{
     cli::{CheckArgs, Format},
     failure::{Failure, chain, render},
-    output,
+    nics, output,
 };
 
 /// What was found in one file.
@@ -24,6 +26,49 @@ struct Checked {
     scenarios: usize,
     errors: Vec<Problem>,
     warnings: Vec<Problem>,
+    /// What its cables would be made of here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cables: Vec<LinkRecord>,
+    /// What is to be said of that, and of the CPUs that would send and receive.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remarks: Vec<String>,
+    /// Why this host can't run it, where it can't.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<String>,
+}
+
+impl Checked {
+    /// Finds out which NICs its cables would be made of, and which CPUs would be at work.
+    fn cable(&mut self, topology: &Topology, choice: NicChoice, host: &HostFile) {
+        let cabled = Cabling::choose(topology, choice, host).and_then(|cabling| {
+            let remarks = cpu_remarks(topology, &cabling)?;
+            Ok((cabling, remarks))
+        });
+        match cabled {
+            Ok((cabling, remarks)) => {
+                self.cables = cabling.links(topology).into_iter().filter(|link| link.nics.is_some()).collect();
+                self.remarks = cabling.notes.clone();
+                self.remarks.extend(remarks);
+            }
+            Err(error) => self.refusal = Some(chain(&error)),
+        }
+    }
+
+    /// The same in words.
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for link in &self.cables {
+            let nics = link.nics.as_deref().unwrap_or_default().join(" -- ");
+            text += &format!("  {}: {nics}, {}\n", link.ends.join(" -- "), link.made_of);
+        }
+        for remark in &self.remarks {
+            text += &format!("  note: {remark}\n");
+        }
+        if let Some(refusal) = &self.refusal {
+            text += &format!("  this host can't run it: {refusal}\n");
+        }
+        text
+    }
 }
 
 /// One error or warning.
@@ -37,6 +82,7 @@ struct Problem {
 
 /// Checks the files.
 pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
+    let host = nics::host_file(args.nics.host.as_deref())?;
     let mut results = Vec::new();
     let mut wrong = false;
     for file in &args.files {
@@ -49,6 +95,9 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
             scenarios: 0,
             errors: Vec::new(),
             warnings: Vec::new(),
+            cables: Vec::new(),
+            remarks: Vec::new(),
+            refusal: None,
         };
         match topology::load(file) {
             Ok(topology) => {
@@ -72,6 +121,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
                     eprintln!("{warnings}");
                 }
                 checked.warnings = problems(&warnings);
+                checked.cable(&topology, nics::choice(args.nics.nics), &host);
             }
             Err(LoadError::Invalid(diagnostics)) => {
                 wrong = true;
@@ -104,6 +154,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
                     counted(c.programs, "program"),
                     counted(c.scenarios, "scenario")
                 );
+                text += &c.text();
             }
             for ability in &missing {
                 text += &format!("this host lacks {}: {}\n", ability.name, ability.detail);
@@ -116,7 +167,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
     }
     Ok(if wrong {
         2
-    } else if missing.is_empty() {
+    } else if missing.is_empty() && results.iter().all(|checked| checked.refusal.is_none()) {
         0
     } else {
         5
