@@ -76,3 +76,21 @@ fn two_nics_that_no_cable_joins_are_found_out() {
     assert!(matches!(&error, LabError::NoCanary { .. }), "{error:?}");
     assert_as_before(&before, &nics);
 }
+
+#[test]
+fn a_nic_without_carrier_is_waited_for_and_named() {
+    let Some(virtio) = cable("virtio_net") else { return };
+    let cabled = |pci: &str| HOST.cables.iter().flatten().any(|end| end == pci);
+    let found = nics::inventory().unwrap().nics.into_iter();
+    let bare = found.filter(|nic| nic.refusal.is_none()).find(|nic| nic.pci.as_deref().is_some_and(|pci| !cabled(pci)));
+    let Some(bare) = bare else { return xdplab::testing::lacks("nic-uncabled") };
+    let nics = [virtio[0].clone(), bare];
+    let before = nics.each_ref().map(state);
+    let ends = nics.each_ref().map(|nic| nic.pci.clone().unwrap());
+    let host = HostFile { cables: vec![ends], ..HostFile::default() };
+    let topology = parsed(&text("bare", "any", "\"generic\"", "packet").replace("nic = { driver = \"any\" }\n", ""));
+    let error = Lab::on(&topology, &on_nics(&topology, &host)).unwrap_err();
+    let LabError::NoCarrier { nic, .. } = &error else { panic!("{error:?}") };
+    assert!(nic.contains(nics[1].pci.as_deref().unwrap()), "{error}");
+    assert_as_before(&before, &nics);
+}

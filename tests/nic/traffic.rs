@@ -60,3 +60,22 @@ fn e1000e_refuses_native_in_its_own_words() {
     drop(lab);
     assert_as_before(&before, &nics);
 }
+
+#[test]
+fn a_price_over_nics_says_whether_it_is_the_receivers() {
+    let Some(nics) = cable("virtio_net") else { return };
+    let before = nics.each_ref().map(state);
+    let text = text("priced", "virtio_net", "\"native\"", "live") + "perf = { min-mpps = { virtio_net = 0.000001 } }\n";
+    let options = RunOptions { nics: NicChoice::Physical, host: HOST.clone(), ..RunOptions::default() };
+    let report = run(&parsed(&text), &options, &Stop::default(), &Silent).unwrap_or_else(|error| panic!("{error}"));
+    let [scenario] = report.scenarios.as_slice() else { panic!("{report:#?}") };
+    let (Some(cost), Some(seen)) = (&scenario.cost, &scenario.saturation) else { panic!("{scenario:#?}") };
+    assert!(cost.ns > 0.0 && seen.received_mpps > 0.0 && !seen.cpus.is_empty(), "{scenario:#?}");
+    assert_eq!(seen.proven, seen.lacks.is_empty());
+    let check = scenario.checks.iter().find(|check| check.what == "min-mpps virtio_net").unwrap();
+    // Any rate is over the limit: it is the proof alone that decides.
+    assert_eq!((check.ok, check.undecided), (seen.proven, !seen.proven), "{scenario:#?}");
+    let verdict = if seen.proven { Verdict::Pass } else { Verdict::Inconclusive };
+    assert_eq!(scenario.verdict, verdict, "{scenario:#?}");
+    assert_as_before(&before, &nics);
+}

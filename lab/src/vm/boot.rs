@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use super::{VmError, guest::Task, machine::Machine};
+use super::{VmError, guest::Task, machine::Machine, monitor};
 use crate::{
     host::{detached::MemoryFolder, family::Family},
     traffic::Stop,
@@ -109,9 +109,13 @@ pub fn boot(
         }
         Ok(())
     };
+    let mut plugged = machine.uncabled();
     loop {
         if stop.is_asked() {
             return Err(VmError::Interrupted);
+        }
+        if !plugged.is_empty() && monitor::unplug(&folder.join(monitor::SOCKET), &plugged)? {
+            plugged.clear();
         }
         let ended = family.wait(LOOK)?;
         copy(&mut streams)?;

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{
     VmError,
     image::{Image, strange},
+    monitor,
     nics::{Nic, NicRequest, host_file, place},
 };
 
@@ -70,6 +71,11 @@ impl Machine {
         drivers
     }
 
+    /// What qemu calls the NICs without a cable.
+    pub(super) fn uncabled(&self) -> Vec<String> {
+        self.nics.iter().filter_map(Nic::uncabled).collect()
+    }
+
     /// The host file that says how its NICs are cabled; `None` without NICs.
     pub(super) fn host_file(&self) -> Option<String> {
         (!self.nics.is_empty()).then(|| host_file(&self.nics))
@@ -101,6 +107,10 @@ impl Machine {
             qemu.extend(["-accel".to_owned(), "tcg,thread=single".to_owned()]);
         }
         qemu.extend(self.nics.iter().flat_map(Nic::arguments));
+        if !self.uncabled().is_empty() {
+            let socket = shared.join(monitor::SOCKET);
+            qemu.extend(["-qmp".to_owned(), format!("unix:{},server=on,wait=off", socket.display())]);
+        }
         if !qemu.is_empty() {
             add(&[&format!("--qemu-opts={}", qemu.join(" "))]);
         }

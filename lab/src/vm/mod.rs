@@ -17,6 +17,7 @@ mod boot;
 mod guest;
 mod image;
 mod machine;
+mod monitor;
 mod nics;
 
 pub use boot::{Console, Output, boot};

@@ -57,6 +57,16 @@ impl Nic {
         format!("0000:00:{:02x}.0", self.slot)
     }
 
+    /// What qemu calls it where it has no cable.
+    fn id(&self) -> String {
+        format!("bare{}", self.slot)
+    }
+
+    /// What qemu calls it, if no cable is plugged into it: it has no carrier.
+    pub(super) fn uncabled(&self) -> Option<String> {
+        self.hub.is_none().then(|| self.id())
+    }
+
     /// Its arguments to qemu.
     pub(super) fn arguments(&self) -> Vec<String> {
         let Self { device, slot, .. } = self;
@@ -68,7 +78,7 @@ impl Nic {
                 "-device".into(),
                 format!("{device},netdev=nic{slot},addr={slot:#x}"),
             ],
-            None => vec!["-device".into(), format!("{device},addr={slot:#x}")],
+            None => vec!["-device".into(), format!("{device},id={},addr={slot:#x}", self.id())],
         }
     }
 }
