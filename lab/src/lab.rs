@@ -458,9 +458,15 @@ impl Lab {
         let mut rings = Vec::new();
         // There a veth's ring may be left to another thread of the sender's own CPU, which yielding alone need not let run.
         let deferred = crate::traffic::live::unhurried_batches().is_some();
+        // A ring that gets a share of the frames is emptied by the time that the one before it is, and to wait for it would
+        // take until all is idle, each time.
+        let spreads = |have: &&Installed| have.wanted.body.builtin() != Some(Builtin::Broadcast);
+        let spread = self.installed.iter().filter(spreads).map(|have| have.wanted.body.ports());
+        let shares: Vec<PortId> =
+            spread.filter(|to| to.len() > 1).flatten().filter_map(|to| self.topology.peer(to)).collect();
         for port in walk.arrivals.iter().copied() {
             let is_nic = self.network.lent.iter().any(|lent| lent.port == port);
-            if !is_nic && scenario.traffic.senders == 1 && !deferred {
+            if !is_nic && scenario.traffic.senders == 1 && (!deferred || shares.contains(&port)) {
                 continue;
             }
             let have = self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port));
