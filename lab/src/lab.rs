@@ -442,7 +442,7 @@ impl Lab {
     }
 
     /// How a sender of a scenario's frames must wait for those that receive them by `AF_XDP`, or on another CPU, be it behind a
-    /// NIC or the one of another sender; `None` where none does.
+    /// NIC or the one of another sender, or in ksoftirqd, as before Linux 6.5; `None` where none does.
     pub(crate) fn pace(&self, scenario: &Scenario) -> Result<Option<Pace>, LabError> {
         let walk = self.topology.walk(scenario);
         let receivers = self.installed.iter().flat_map(|have| &have.receivers);
@@ -456,9 +456,17 @@ impl Lab {
             }
         }
         let mut rings = Vec::new();
+        // There a veth's ring may be left to another thread of the sender's own CPU, which yielding alone need not let run.
+        let deferred = crate::traffic::live::unhurried_batches().is_some();
+        // A ring that gets a share of the frames is emptied by the time that the one before it is, and to wait for it would
+        // take until all is idle, each time.
+        let spreads = |have: &&Installed| have.wanted.body.builtin() != Some(Builtin::Broadcast);
+        let spread = self.installed.iter().filter(spreads).map(|have| have.wanted.body.ports());
+        let shares: Vec<PortId> =
+            spread.filter(|to| to.len() > 1).flatten().filter_map(|to| self.topology.peer(to)).collect();
         for port in walk.arrivals.iter().copied() {
             let is_nic = self.network.lent.iter().any(|lent| lent.port == port);
-            if !is_nic && scenario.traffic.senders == 1 {
+            if !is_nic && scenario.traffic.senders == 1 && (!deferred || shares.contains(&port)) {
                 continue;
             }
             let have = self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port));
@@ -471,8 +479,8 @@ impl Lab {
             };
             rings.extend(have.program.port_counter(port.0 as u32)?.map(|counter| (ring, counter)));
         }
-        let nics = !self.network.lent.is_empty();
-        Pace::of(receivers.filter(|receiver| walk.arrivals.contains(&receiver.port)), queues, rings, nics)
+        let later = deferred || !self.network.lent.is_empty();
+        Pace::of(receivers.filter(|receiver| walk.arrivals.contains(&receiver.port)), queues, rings, later)
     }
 
     /// When the last laps at a port began; `None` where no program there keeps that.

@@ -154,16 +154,16 @@ fn an_interrupt_settles_reports_and_takes_down() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    // At work once its journal stands; a moment later it sends.
+    let deadline = Instant::now() + whole.max(Duration::from_secs(20));
+    // At work once its journal stands; a moment later it sends. It may have one CPU with this: nothing spins.
     while !bench.run_dir().read_dir().is_ok_and(|d| d.flatten().any(|e| e.file_name().to_string_lossy().contains('@')))
     {
         assert!(Instant::now() < deadline);
-        thread::yield_now();
+        thread::sleep(Duration::from_millis(1));
     }
     let sending = Instant::now() + whole + Duration::from_secs(1);
     while Instant::now() < sending {
-        thread::yield_now();
+        thread::sleep(Duration::from_millis(1));
     }
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let mut json = String::new();

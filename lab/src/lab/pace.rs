@@ -1,5 +1,6 @@
 //! Sending no faster than frames are received: a socket's ring is short, and its receiver has to be woken; so is the
-//! queue of another CPU, which may have other work.
+//! queue of another CPU, which may have other work, and before Linux 6.5 so is a veth's ring on the sender's own CPU: softirqs
+//! that ksoftirqd was woken for are its alone there until it has run (`ksoftirqd_running` in `kernel/softirq.c`).
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ pub struct Pace {
     taps: Vec<Tap>,
     /// What the stack received from queues of other CPUs, and how often it receives each frame.
     stacks: Vec<(WatchCounter, u64)>,
-    /// What programs counted behind rings that another CPU empties, as those of NICs: each with its count before.
+    /// What programs counted behind rings that another CPU or thread empties, as those of NICs: each with its count before.
     rings: Vec<(PortCounter, u64)>,
     /// How long all must have been idle, where not every frame is for them.
     idle: Duration,
@@ -28,24 +29,26 @@ impl Pace {
     const IDLE: Duration = Duration::from_millis(1);
     /// The same where a queue of another CPU is between, of which nobody can tell whether it is empty.
     const QUEUE_IDLE: Duration = Duration::from_millis(20);
+    /// Looks that must have found them idle, with a yield before each: the time alone may pass while a hypervisor has the CPU.
+    const LOOKS: u32 = 8;
     /// How long they are waited for: a receiver that takes longer is stuck, which the account will show.
     const MOST: Duration = Duration::from_secs(1);
 
     /// The pace that some receivers, and queues of other CPUs with the counters of what came out of them, can hold;
-    /// `None` without one. A generic program's frames are received twice: before it runs, and from the queue. `nics`: whether
-    /// some of the rings are those of NICs.
+    /// `None` without one. A generic program's frames are received twice: before it runs, and from the queue. `later`:
+    /// whether some of the rings are emptied later than the sender's own softirqs are done, as those of NICs.
     pub(super) fn of<'a>(
         receivers: impl Iterator<Item = &'a Receiver>,
         queues: Vec<(u32, WatchCounter, u64)>,
         rings: Vec<(u32, PortCounter)>,
-        nics: bool,
+        later: bool,
     ) -> Result<Option<Self>, LabError> {
         let taps: Vec<Tap> = receivers.map(Receiver::tap).collect();
         let lengths = queues.iter().map(|(length, ..)| *length);
         // Half of that is taken below: of such a ring a quarter, since it is emptied when another CPU gets to it.
         let halves = rings.iter().map(|(ring, _)| ring / 2);
         let Some(least) = taps.iter().map(Tap::ring).chain(lengths).chain(halves).min() else { return Ok(None) };
-        let idle = if queues.is_empty() && !nics { Self::IDLE } else { Self::QUEUE_IDLE };
+        let idle = if queues.is_empty() && !later { Self::IDLE } else { Self::QUEUE_IDLE };
         let stacks = queues.into_iter().map(|(_, counter, times)| (counter, times)).collect();
         let rings = rings
             .into_iter()
@@ -78,7 +81,7 @@ impl Pace {
     /// Where the kernel refuses to tell of a socket.
     pub fn wait(&self, sent: u64) -> Result<(), LabError> {
         let deadline = Instant::now() + Self::MOST;
-        let (mut last, mut changed) = ((self.before, Vec::new()), Instant::now());
+        let (mut last, mut changed, mut looks) = ((self.before, Vec::new()), Instant::now(), 0);
         loop {
             let ended = self.ended()?;
             // Each ring by itself: a frame that crosses two of them is counted twice.
@@ -93,10 +96,11 @@ impl Pace {
             }
             let now = (ended, crossed);
             if now != last || !self.is_drained()? {
-                (last, changed) = (now, Instant::now());
-            } else if changed.elapsed() >= self.idle {
+                (last, changed, looks) = (now, Instant::now(), 0);
+            } else if looks >= Self::LOOKS && changed.elapsed() >= self.idle {
                 return Ok(());
             }
+            looks += 1;
             std::thread::yield_now();
         }
     }

@@ -32,7 +32,7 @@ pub(super) fn udp_sum(frame: &[u8]) -> u32 {
 }
 
 /// A frame of `length` bytes (without FCS) of flow 0 with sequence number 0.
-pub(super) fn template(ipv6: bool, length: usize) -> Vec<u8> {
+pub(crate) fn template(ipv6: bool, length: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
     if ipv6 {
         frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);

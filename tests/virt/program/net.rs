@@ -18,7 +18,7 @@ use xdplab_wire::records::IFINDEX_BASE;
 pub(super) const INSTANCE: u16 = 0x5e1f;
 
 /// Runs `work` on a thread of its own, in a namespace of its own; the namespace goes with the thread.
-pub(super) fn in_namespace<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+pub(crate) fn in_namespace<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).expect("these tests need root");
@@ -36,7 +36,7 @@ pub(super) fn ip(arguments: &str) {
 }
 
 /// Makes veth pair number `n`: ports `2n` and `2n + 1`, interfaces `p{2n}` and `p{2n+1}`, both up and quiet.
-pub(super) fn veth(n: u32) {
+pub(crate) fn veth(n: u32) {
     let (a, b) = (2 * n, 2 * n + 1);
     ip(&format!("link add p{a} index {} type veth peer name p{b} index {}", port(a), port(b)));
     for end in [a, b] {
@@ -51,7 +51,7 @@ pub(super) fn port(slot: u32) -> u32 {
 }
 
 /// A built-in as a topology file would have it without options.
-pub(super) fn builtin(builtin: Builtin) -> ProgramBody {
+pub(crate) fn builtin(builtin: Builtin) -> ProgramBody {
     ProgramBody {
         source: ProgramSource::Builtin(builtin),
         maps: [].into(),
@@ -68,7 +68,7 @@ pub(super) fn to_ports(which: Builtin, ports: &[usize]) -> ProgramBody {
 }
 
 /// Loads a body for a lab of so many ports and flows, and fills its maps.
-pub(super) fn loaded(body: &ProgramBody, slots: u32, flows: u32) -> XdpProgram {
+pub(crate) fn loaded(body: &ProgramBody, slots: u32, flows: u32) -> XdpProgram {
     let mut program = load(body, &context(slots, flows)).unwrap_or_else(|error| panic!("{error}"));
     program.fill_maps().unwrap_or_else(|error| panic!("{error}"));
     program
@@ -100,12 +100,12 @@ pub(super) fn context(slots: u32, flows: u32) -> LoadContext<'static> {
 }
 
 /// Attaches in native mode.
-pub(super) fn attach(program: &XdpProgram, slot: u32) -> XdpLink {
+pub(crate) fn attach(program: &XdpProgram, slot: u32) -> XdpLink {
     program.attach(port(slot), XdpMode::Native).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A source of so many flows that sends out of a port.
-pub(super) fn source(template: &[u8], flows: u32, target: u32) -> Source {
+pub(crate) fn source(template: &[u8], flows: u32, target: u32) -> Source {
     let spec = SourceSpec { instance: INSTANCE, flows, first_flow: 0, template, marker: true, stamp_every: 16 };
     let mut source = Source::load(&spec).unwrap_or_else(|error| panic!("{error}"));
     source.set_target(port(target)).unwrap_or_else(|error| panic!("{error}"));
