@@ -15,6 +15,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: true,
         channels: "one transmit queue more for each receive queue",
         link_flaps: true,
+        shares_function: false,
         forgets_mac: false,
         lro_off: false,
         counters: Counters {
@@ -38,6 +39,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         channels: "one transmit queue for each CPU, 64 at most: up to twice as many CPUs share them behind a lock, and \
                    with more no program attaches",
         link_flaps: true,
+        shares_function: false,
         forgets_mac: false,
         lro_off: true,
         counters: Counters {
@@ -60,6 +62,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         channels: "one transmit queue for each CPU; with fewer, CPUs share them behind a lock (before 5.16, redirects \
                    fail on a CPU that has none)",
         link_flaps: true,
+        shares_function: false,
         forgets_mac: false,
         lro_off: true,
         counters: Counters {
@@ -81,6 +84,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: false,
         channels: "the stack's transmit queues, shared behind their locks",
         link_flaps: true,
+        shares_function: false,
         forgets_mac: false,
         lro_off: false,
         counters: Counters {
@@ -102,6 +106,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: false,
         channels: "the stack's transmit queues, shared behind their locks",
         link_flaps: true,
+        shares_function: false,
         forgets_mac: false,
         lro_off: false,
         counters: Counters {
@@ -123,6 +128,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: false,
         channels: "",
         link_flaps: false,
+        shares_function: false,
         forgets_mac: false,
         lro_off: false,
         counters: Counters {

@@ -110,6 +110,9 @@ pub struct Driver {
     pub channels: &'static str,
     /// Whether the link goes down for a while when a program is attached or detached.
     pub link_flaps: bool,
+    /// Whether the ports of a card are devices of one PCI function: all but the first then have their number behind the
+    /// address.
+    pub shares_function: bool,
     /// Whether it has its own MAC address again, and not the one that it was given, once a program is attached.
     pub forgets_mac: bool,
     /// Whether LRO, or GRO in hardware, must be off, or is switched off, for a native program.

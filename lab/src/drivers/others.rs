@@ -15,6 +15,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: false,
         channels: "one transmit queue more for each receive queue",
         link_flaps: true,
+        shares_function: true,
         forgets_mac: false,
         lro_off: false,
         counters: Counters {
@@ -36,6 +37,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: true,
         channels: "one XDP transmit queue for each channel; standard statistics leave out what XDP took",
         link_flaps: true,
+        shares_function: false,
         forgets_mac: false,
         lro_off: true,
         counters: Counters {
@@ -61,6 +63,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: false,
         channels: "combined channels only, and as many transmit queues more as receive queues",
         link_flaps: true,
+        shares_function: false,
         forgets_mac: false,
         lro_off: true,
         counters: Counters {
@@ -87,6 +90,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: false,
         channels: "half of the queues at most: the other half is for XDP",
         link_flaps: true,
+        shares_function: false,
         forgets_mac: false,
         lro_off: false,
         counters: Counters {

@@ -15,6 +15,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: false,
         channels: "one queue pair more for each CPU; with fewer, CPUs share them behind a lock (\"slower locked tx mode\")",
         link_flaps: false,
+        shares_function: false,
         forgets_mac: false,
         lro_off: true,
         counters: Counters {
@@ -43,6 +44,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: false,
         channels: "the stack's transmit queues, shared behind their locks",
         link_flaps: true,
+        shares_function: false,
         forgets_mac: true,
         lro_off: true,
         counters: Counters { drops: &["drv dropped rx total"], missed: &["pkts rx OOB"], pause: &[] },
@@ -61,6 +63,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: false,
         channels: "no fewer receive queues than the peer has transmit queues",
         link_flaps: false,
+        shares_function: false,
         forgets_mac: false,
         lro_off: false,
         counters: Counters {
@@ -87,6 +90,7 @@ pub(super) static DRIVERS: &[Driver] = &[
         queue_per_cpu: false,
         channels: "tap alone: tun has no Ethernet header and no XDP",
         link_flaps: false,
+        shares_function: false,
         forgets_mac: false,
         lro_off: false,
         counters: Counters { drops: &[], missed: &[], pause: &[] },

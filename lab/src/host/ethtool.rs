@@ -28,6 +28,9 @@ const GSSET_INFO: u32 = 0x37;
 const GFEATURES: u32 = 0x3a;
 const SFEATURES: u32 = 0x3b;
 const GDRVINFO: u32 = 0x03;
+const GPERMADDR: u32 = 0x20;
+/// Longest hardware address, in bytes (`MAX_ADDR_LEN`).
+const PERMANENT_MOST: usize = 32;
 const SET_STATS: u32 = 1;
 const SET_FEATURES: u32 = 4;
 /// `ETH_GSTRING_LEN`.
@@ -112,6 +115,24 @@ impl Ethtool {
         self.call(port, "read the driver", (&raw mut info).cast())?;
         let [driver, version, firmware, bus] = [info.driver, info.version, info.firmware, info.bus].map(|n| text(&n));
         Ok(DriverInfo { driver, version, firmware, bus })
+    }
+
+    /// A device's MAC address as it was made, whatever it is set to now; `None` where its driver does not tell.
+    pub fn permanent_mac(&self, port: &str) -> Option<String> {
+        // struct ethtool_perm_addr: command, size, then as many bytes.
+        let mut buffer = [0u8; 8 + PERMANENT_MOST];
+        buffer[..4].copy_from_slice(&GPERMADDR.to_ne_bytes());
+        buffer[4..8].copy_from_slice(&(PERMANENT_MOST as u32).to_ne_bytes());
+        // Words, since the kernel's structure begins with some.
+        let mut aligned = [0u64; (8 + PERMANENT_MOST) / 8];
+        for (word, bytes) in aligned.iter_mut().zip(buffer.chunks_exact(8)) {
+            *word = u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+        }
+        self.call(port, "read the permanent address", aligned.as_mut_ptr().cast()).ok()?;
+        let bytes: Vec<u8> = aligned.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let length = u32::from_ne_bytes(bytes[4..8].try_into().ok()?) as usize;
+        let address = bytes.get(8..8 + length).filter(|address| address.iter().any(|byte| *byte != 0))?;
+        Some(address.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":"))
     }
 
     /// The driver's own counters by name, in its order.

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 pub use leases::lease_path;
-pub(crate) use read::irqs_of;
+pub(crate) use read::{device_of, irqs_of};
 pub use read::{Inventory, inventory, inventory_for};
 pub use refusal::{Context, Refusal, may_take};
 

@@ -1,6 +1,6 @@
 //! Which CPUs send, and which receive: on NICs both have to do with queues, interrupts and NUMA nodes.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs};
 
 use super::{Cabling, LabError};
 use crate::{
@@ -174,7 +174,7 @@ fn listed(cpus: &[usize]) -> String {
 
 /// The CPUs of a PCI device's NUMA node; none where it has no node.
 fn near(pci: &str) -> Vec<usize> {
-    let node = fs::read_to_string(Path::new("/sys/bus/pci/devices").join(pci).join("numa_node"));
+    let node = fs::read_to_string(nics::device_of(pci).join("numa_node"));
     let Some(node) = node.ok().and_then(|text| text.trim().parse::<u32>().ok()) else { return Vec::new() };
     fs::read_to_string(format!("/sys/devices/system/node/node{node}/cpulist"))
         .map(|text| cpu::list(&text))

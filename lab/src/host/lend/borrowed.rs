@@ -41,6 +41,9 @@ pub struct Borrowed {
     pub index: u32,
     /// Its MAC address.
     pub mac: String,
+    /// The one that it was made with, by which it is told from another port of the same PCI device.
+    #[serde(default)]
+    pub permanent_mac: Option<String>,
     /// Its MTU in bytes.
     pub mtu: u32,
     /// Whether it was up.
@@ -82,6 +85,7 @@ impl Borrowed {
         let Some(link) = links.iter().find(|link| link.index == nic.index && link.name == nic.name) else {
             return Ok(None);
         };
+        let ethtool = Ethtool::open()?;
         let ipv6 = settings("ipv6", &link.name);
         let makes_own = ipv6.get("addr_gen_mode").is_none_or(|mode| mode != "0");
         let made = |ip: &Ipv6Addr| ip.is_unicast_link_local() && (makes_own || *ip == link_local(&link.mac));
@@ -96,11 +100,12 @@ impl Borrowed {
             alt_names: link.alt_names.clone(),
             index: link.index,
             mac: mac(link),
+            permanent_mac: ethtool.permanent_mac(&link.name),
             mtu: link.mtu,
             up: link.up,
             promiscuous: link.promiscuous,
             addresses: own.map(|(_, ip, prefix)| (ip, prefix)).collect(),
-            tuning: Ethtool::open()?.tuning(&link.name),
+            tuning: ethtool.tuning(&link.name),
             irqs: nic.irqs.iter().filter_map(|irq| Some((*irq, read(&affinity(*irq))?))).collect(),
             ipv4: settings("ipv4", &link.name),
             ipv6,

@@ -4,7 +4,6 @@ use std::{
     fs,
     net::IpAddr,
     os::fd::AsFd as _,
-    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -42,12 +41,7 @@ pub(crate) fn give_back(
 ) -> Result<Vec<String>, Vec<String>> {
     let given = from_anywhere(inside, borrowed, places);
     // Unplugged just now: what was refused then can't be done any more.
-    if given.is_err() && !device(&borrowed.pci).exists() { Ok(gone(borrowed)) } else { given }
-}
-
-/// The PCI device of a NIC.
-fn device(pci: &str) -> PathBuf {
-    Path::new("/sys/bus/pci/devices").join(pci)
+    if given.is_err() && !nics::device_of(&borrowed.pci).exists() { Ok(gone(borrowed)) } else { given }
 }
 
 /// Ends the lease of a NIC that was unplugged.
@@ -63,7 +57,7 @@ fn from_anywhere(inside: &Inside, borrowed: &Borrowed, places: &[Place<'_>]) -> 
     let deadline = Instant::now() + FALLING;
     loop {
         for place in places {
-            let found = inside.enter(place.netns, || find(inside, place.netlink, &borrowed.pci)).map_err(word)?;
+            let found = inside.enter(place.netns, || find(inside, place.netlink, borrowed)).map_err(word)?;
             if let Some((index, name)) = found.map_err(word)? {
                 let settled = inside
                     .enter(place.netns, || settle(inside, place.netlink, index, &name, borrowed))
@@ -72,11 +66,11 @@ fn from_anywhere(inside: &Inside, borrowed: &Borrowed, places: &[Place<'_>]) -> 
                 return finish(inside, &home, borrowed, settled);
             }
         }
-        if let Some((index, name)) = find(inside, &home, &borrowed.pci).map_err(word)? {
+        if let Some((index, name)) = find(inside, &home, borrowed).map_err(word)? {
             let settled = settle(inside, &home, index, &name, borrowed);
             return finish(inside, &home, borrowed, settled);
         }
-        let device = device(&borrowed.pci);
+        let device = nics::device_of(&borrowed.pci);
         if !device.exists() {
             return Ok(gone(borrowed));
         }
@@ -98,11 +92,16 @@ fn from_anywhere(inside: &Inside, borrowed: &Borrowed, places: &[Place<'_>]) -> 
     }
 }
 
-/// The device of a PCI address in the namespace that the thread is in: index and name.
-fn find(inside: &Inside, netlink: &Netlink, pci: &str) -> Result<Option<(u32, String)>, HostError> {
+/// A NIC in the namespace that the thread is in, by its PCI address, and since that may be several ports' by the MAC address
+/// that it was made with: index and name.
+fn find(inside: &Inside, netlink: &Netlink, borrowed: &Borrowed) -> Result<Option<(u32, String)>, HostError> {
     let links = inside.block_on(netlink.links())?;
     let ethtool = Ethtool::open()?;
-    let is_it = |name: &str| ethtool.driver(name).is_ok_and(|info| info.bus == pci);
+    let device = borrowed.pci.split('/').next();
+    let is_it = |name: &str| {
+        ethtool.driver(name).is_ok_and(|info| Some(info.bus.as_str()) == device)
+            && (borrowed.permanent_mac.is_none() || ethtool.permanent_mac(name) == borrowed.permanent_mac)
+    };
     Ok(links.into_iter().find(|link| is_it(&link.name)).map(|link| (link.index, link.name)))
 }
 
@@ -139,7 +138,7 @@ fn settle(inside: &Inside, netlink: &Netlink, index: u32, name: &str, borrowed: 
 /// Moves a NIC from a node to the home namespace, under its own name and index if they are free.
 fn send_home(inside: &Inside, netlink: &Netlink, index: u32, borrowed: &Borrowed) -> Result<(), HostError> {
     let home = inside.home().as_fd();
-    let spare = format!("xl{}", borrowed.pci.replace([':', '.'], "").trim_start_matches('0'));
+    let spare = format!("xl{}", borrowed.pci.replace([':', '.', '/'], "").trim_start_matches('0'));
     // Its own index may be another's by now, and so may its name: it comes home first, and is called what it was then.
     let ways = [(borrowed.name.as_str(), Some(borrowed.index)), (borrowed.name.as_str(), None), (spare.as_str(), None)];
     let mut last = Ok(());
@@ -163,7 +162,7 @@ fn finish(
     let about = format!("NIC {} ({})", borrowed.name, borrowed.pci);
     let word = |error: HostError| crate::host::describe(&about, &error);
     let mut failed: Vec<String> = settled.into_iter().map(word).collect();
-    let Some((index, name)) = find(inside, home, &borrowed.pci).map_err(|error| vec![word(error)])? else {
+    let Some((index, name)) = find(inside, home, borrowed).map_err(|error| vec![word(error)])? else {
         return Err(vec![format!("{about}: it did not arrive in the initial namespace")]);
     };
     inside.block_on(async {

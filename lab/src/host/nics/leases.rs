@@ -6,7 +6,7 @@ use crate::host::paths;
 
 /// The file that leases the NIC at a PCI address to the lab whose name it holds.
 pub fn lease_path(pci: &str) -> PathBuf {
-    paths::run_dir().join(".locks").join(format!("nic-{pci}"))
+    paths::run_dir().join(".locks").join(format!("nic-{}", pci.replace('/', "-")))
 }
 
 /// The lab that has the NIC at a PCI address, if that lab is still there.

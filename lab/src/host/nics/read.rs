@@ -9,7 +9,7 @@ use std::{
 
 use super::{Address, Context, Nic, Setting, leases, may_take};
 use crate::{
-    drivers::Kernel,
+    drivers::{self, Kernel},
     host::{
         HostError,
         ethtool::Ethtool,
@@ -41,7 +41,7 @@ pub fn inventory() -> Result<Inventory, HostError> {
 
 /// The interrupts of the NIC at a PCI address.
 pub(crate) fn irqs_of(pci: &str) -> Vec<u32> {
-    irqs(&Path::new("/sys/bus/pci/devices").join(pci))
+    irqs(&device_of(pci))
 }
 
 /// The inventory as a lab sees it: what it has leased itself is not refused to it.
@@ -131,6 +131,11 @@ fn nic(
     let info = ethtool.driver(&link.name).unwrap_or_default();
     let driver = told(info.driver).or_else(|| file_name(&sysfs.join("device/driver"))).unwrap_or_default();
     let pci = pci_device(&sysfs.join("device"));
+    // All ports but the first of a function that has several are told apart by their numbers.
+    let shares = drivers::known(&driver).is_some_and(|driver| driver.shares_function);
+    let port = read("dev_port").and_then(|port| port.parse::<u32>().ok()).filter(|port| shares && *port > 0);
+    let address = pci.as_deref().and_then(address_of);
+    let address = address.map(|pci| port.map_or_else(|| pci.clone(), |port| format!("{pci}/{port}")));
     let settings = ethtool.settings(&link.name);
     let pair = |now: Option<[u32; 2]>, most: Option<[u32; 2]>, n: usize| {
         Some(Setting { now: now?[n], most: most?[n] }).filter(|setting| setting.most > 0)
@@ -151,8 +156,8 @@ fn nic(
         id: pci.as_deref().and_then(pci_id),
         numa: pci.as_deref().and_then(|path| self::read(&path.join("numa_node"))?.parse().ok()),
         irqs: pci.as_deref().map(irqs).unwrap_or_default(),
-        leased_by: pci.as_deref().and_then(address_of).and_then(|pci| leases::holder(&pci)),
-        pci: pci.as_deref().and_then(address_of),
+        leased_by: address.as_deref().and_then(leases::holder),
+        pci: address,
         mac: mac(link),
         mtu: link.mtu,
         // ARPHRD_ETHER, which wireless devices have too.
@@ -218,6 +223,11 @@ fn pci_device(device: &Path) -> Option<PathBuf> {
         }
         _ => None,
     }
+}
+
+/// The PCI device that a NIC is a port of, by its address: that of a second port has a number behind it.
+pub(crate) fn device_of(pci: &str) -> PathBuf {
+    Path::new("/sys/bus/pci/devices").join(pci.split('/').next().unwrap_or(pci))
 }
 
 fn address_of(pci: &Path) -> Option<String> {

@@ -290,11 +290,30 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Whether a text is a PCI address, `0000:03:00.0`.
+/// Whether a text is a PCI address, `0000:03:00.0`, or one of a second port of the same function, `0000:03:00.0/1`.
 pub(crate) fn is_pci_address(text: &str) -> bool {
+    let (text, port) = text.split_once('/').map_or((text, None), |(text, port)| (text, Some(port)));
+    if port.is_some_and(|port| port.is_empty() || port.starts_with('0') || !port.bytes().all(|b| b.is_ascii_digit())) {
+        return false;
+    }
     let hex = |part: &str, digits: usize| part.len() == digits && part.bytes().all(|b| b.is_ascii_hexdigit());
     let parts: Vec<_> = text.split([':', '.']).collect();
     let shape = text.char_indices().filter(|(_, c)| matches!(c, ':' | '.')).map(|(_, c)| c).collect::<String>();
     matches!(parts[..], [domain, bus, device, function]
         if shape == "::." && hex(domain, 4) && hex(bus, 2) && hex(device, 2) && hex(function, 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_port_of_a_function_has_its_number_behind_the_address() {
+        for good in ["0000:03:00.0", "0000:03:00.0/1", "10de:af:1f.7/12"] {
+            assert!(is_pci_address(good), "{good}");
+        }
+        for bad in ["0000:03:00.0/", "0000:03:00.0/0", "0000:03:00.0/a", "/1", "0000:03:00", "0000:03:00.0/1/2", ""] {
+            assert!(!is_pci_address(bad), "{bad}");
+        }
+    }
 }
