@@ -159,3 +159,21 @@ fn a_device_that_only_has_a_nics_name_is_not_that_nic() {
         assert_eq!(nic(&found, &name).driver, "veth");
     });
 }
+
+#[test]
+fn cables_are_not_looked_for_where_no_nic_may_be_taken() {
+    let host = inventory().unwrap();
+    if host.nics.iter().any(|nic| nic.refusal.is_none()) {
+        // It would be taken: that is for the tests that ask for NICs.
+        return;
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_xdplab")).args(["nics", "--discover"]).output().unwrap();
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{words}");
+    assert!(words.contains("no NIC of this host may be taken"), "{words}");
+    for nic in host.nics.iter().filter(|nic| nic.pci.is_some()) {
+        assert!(words.contains(&format!("{} ({})", nic.name, nic.pci.as_ref().unwrap())), "{words}");
+        assert!(words.contains(&nic.refusal.as_ref().unwrap().to_string()), "{words}");
+    }
+    assert_eq!(inventory().unwrap(), host);
+}

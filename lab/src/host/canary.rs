@@ -78,16 +78,34 @@ impl Canary {
     pub fn receive(&mut self, until: Instant, wanted: Option<u64>) -> Result<Vec<u64>, HostError> {
         let mut words = Vec::new();
         while Instant::now() < until {
-            match self.receiver.next() {
-                Ok(frame) => words.extend(word(frame)),
-                Err(error) if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock) => {}
-                Err(source) => return Err(HostError::system(format!("receive at {}", self.port), source)),
-            }
+            words.extend(self.next()?.flatten());
             if wanted.is_some_and(|wanted| words.contains(&wanted)) {
                 break;
             }
         }
         Ok(words)
+    }
+
+    /// The words that came in already, read until none is left, or a deadline.
+    ///
+    /// # Errors
+    /// As [`Canary::receive`].
+    pub fn waiting(&mut self, until: Instant) -> Result<Vec<u64>, HostError> {
+        let mut words = Vec::new();
+        while Instant::now() < until {
+            let Some(word) = self.next()? else { break };
+            words.extend(word);
+        }
+        Ok(words)
+    }
+
+    /// The next frame's word, if it holds one; `None` where no frame came for some milliseconds.
+    fn next(&mut self) -> Result<Option<Option<u64>>, HostError> {
+        match self.receiver.next() {
+            Ok(frame) => Ok(Some(word(frame))),
+            Err(error) if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock) => Ok(None),
+            Err(source) => Err(HostError::system(format!("receive at {}", self.port), source)),
+        }
     }
 }
 
