@@ -175,5 +175,5 @@ fn cables_are_not_looked_for_where_no_nic_may_be_taken() {
         assert!(words.contains(&format!("{} ({})", nic.name, nic.pci.as_ref().unwrap())), "{words}");
         assert!(words.contains(&nic.refusal.as_ref().unwrap().to_string()), "{words}");
     }
-    assert_eq!(inventory().unwrap(), host);
+    assert_eq!(inventory().unwrap().nics, host.nics);
 }
