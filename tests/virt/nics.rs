@@ -1,6 +1,9 @@
 //! The inventory in namespaces that were made for it: routes, stacked devices, programs, what devices say of XDP.
 
-use std::process::Command;
+use std::{
+    fs::{self, File},
+    process::Command,
+};
 
 use xdplab::{
     drivers::{Answer, From},
@@ -176,4 +179,25 @@ fn cables_are_not_looked_for_where_no_nic_may_be_taken() {
         assert!(words.contains(&nic.refusal.as_ref().unwrap().to_string()), "{words}");
     }
     assert_eq!(inventory().unwrap().nics, host.nics);
+}
+
+#[test]
+fn a_lease_of_a_process_that_died_before_it_wrote_the_nic_down_is_collected() {
+    let folder = tempfile::tempdir().unwrap();
+    let locks = folder.path().join(".locks");
+    fs::create_dir(&locks).unwrap();
+    let [dead, held] = ["nic-ffff:99:00.0", "nic-ffff:99:00.1"].map(|name| locks.join(name));
+    fs::write(&dead, "gone@1").unwrap();
+    fs::write(&held, "gone@2").unwrap();
+    let holder = File::open(&held).unwrap();
+    holder.lock().unwrap();
+    let gc = || {
+        let status = Command::new(env!("CARGO_BIN_EXE_xdplab")).arg("gc").env("XDPLAB_RUN_DIR", folder.path()).status();
+        assert!(status.unwrap().success());
+    };
+    gc();
+    assert_eq!((dead.exists(), held.exists()), (false, true), "a lease that a process holds is let be");
+    drop(holder);
+    gc();
+    assert!(!held.exists());
 }
