@@ -149,7 +149,7 @@ fn under_way() -> Child {
         let labs = fs::read_dir("/run/xdplab").into_iter().flatten().flatten();
         labs.filter_map(|lab| fs::read_to_string(lab.path().join("journal")).ok()).any(|text| text.contains("\"nic\""))
     };
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !has_a_nic() {
         assert!(Instant::now() < deadline, "no NIC was taken");
         std::thread::sleep(Duration::from_millis(2));
