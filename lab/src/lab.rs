@@ -1,6 +1,7 @@
 //! A lab that is up: its namespaces, its programs, its observer, owned in the order in which they are dropped.
 
 mod cabling;
+pub mod discovery;
 mod error;
 pub mod inspect;
 mod install;

@@ -3,6 +3,7 @@
 //!
 //! A virtual machine has NICs for them: `ci/kernels` runs them there.
 
+mod discovery;
 mod faults;
 mod kills;
 mod lending;

@@ -1,6 +1,9 @@
 //! The inventory in namespaces that were made for it: routes, stacked devices, programs, what devices say of XDP.
 
-use std::process::Command;
+use std::{
+    fs::{self, File},
+    process::Command,
+};
 
 use xdplab::{
     drivers::{Answer, From},
@@ -158,4 +161,43 @@ fn a_device_that_only_has_a_nics_name_is_not_that_nic() {
         assert_eq!(nic(&found, &name).pci, None);
         assert_eq!(nic(&found, &name).driver, "veth");
     });
+}
+
+#[test]
+fn cables_are_not_looked_for_where_no_nic_may_be_taken() {
+    let host = inventory().unwrap();
+    if host.nics.iter().any(|nic| nic.refusal.is_none()) {
+        // It would be taken: that is for the tests that ask for NICs.
+        return;
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_xdplab")).args(["nics", "--discover"]).output().unwrap();
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{words}");
+    assert!(words.contains("no NIC of this host may be taken"), "{words}");
+    for nic in host.nics.iter().filter(|nic| nic.pci.is_some()) {
+        assert!(words.contains(&format!("{} ({})", nic.name, nic.pci.as_ref().unwrap())), "{words}");
+        assert!(words.contains(&nic.refusal.as_ref().unwrap().to_string()), "{words}");
+    }
+    assert_eq!(inventory().unwrap().nics, host.nics);
+}
+
+#[test]
+fn a_lease_of_a_process_that_died_before_it_wrote_the_nic_down_is_collected() {
+    let folder = tempfile::tempdir().unwrap();
+    let locks = folder.path().join(".locks");
+    fs::create_dir(&locks).unwrap();
+    let [dead, held] = ["nic-ffff:99:00.0", "nic-ffff:99:00.1"].map(|name| locks.join(name));
+    fs::write(&dead, "gone@1").unwrap();
+    fs::write(&held, "gone@2").unwrap();
+    let holder = File::open(&held).unwrap();
+    holder.lock().unwrap();
+    let gc = || {
+        let status = Command::new(env!("CARGO_BIN_EXE_xdplab")).arg("gc").env("XDPLAB_RUN_DIR", folder.path()).status();
+        assert!(status.unwrap().success());
+    };
+    gc();
+    assert_eq!((dead.exists(), held.exists()), (false, true), "a lease that a process holds is let be");
+    drop(holder);
+    gc();
+    assert!(!held.exists());
 }

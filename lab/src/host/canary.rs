@@ -36,6 +36,16 @@ impl std::fmt::Debug for Canary {
     }
 }
 
+/// What came in within some milliseconds.
+enum Came {
+    /// A frame that holds a word.
+    Word(u64),
+    /// Somebody else's frame.
+    Other,
+    /// No frame.
+    Nothing,
+}
+
 impl Canary {
     /// Opens a socket at a device of the namespace that the thread is in. `port` is what errors call it.
     ///
@@ -78,16 +88,40 @@ impl Canary {
     pub fn receive(&mut self, until: Instant, wanted: Option<u64>) -> Result<Vec<u64>, HostError> {
         let mut words = Vec::new();
         while Instant::now() < until {
-            match self.receiver.next() {
-                Ok(frame) => words.extend(word(frame)),
-                Err(error) if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock) => {}
-                Err(source) => return Err(HostError::system(format!("receive at {}", self.port), source)),
+            if let Came::Word(word) = self.next()? {
+                words.push(word);
             }
             if wanted.is_some_and(|wanted| words.contains(&wanted)) {
                 break;
             }
         }
         Ok(words)
+    }
+
+    /// The words that came in already, read until none is left, or a deadline.
+    ///
+    /// # Errors
+    /// As [`Canary::receive`].
+    pub fn waiting(&mut self, until: Instant) -> Result<Vec<u64>, HostError> {
+        let mut words = Vec::new();
+        while Instant::now() < until {
+            match self.next()? {
+                Came::Word(word) => words.push(word),
+                Came::Other => {}
+                Came::Nothing => break,
+            }
+        }
+        Ok(words)
+    }
+
+    fn next(&mut self) -> Result<Came, HostError> {
+        match self.receiver.next() {
+            Ok(frame) => Ok(word(frame).map_or(Came::Other, Came::Word)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock) => {
+                Ok(Came::Nothing)
+            }
+            Err(source) => Err(HostError::system(format!("receive at {}", self.port), source)),
+        }
     }
 }
 

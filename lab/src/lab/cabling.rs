@@ -75,7 +75,7 @@ pub struct Cabling {
 }
 
 impl Cabling {
-    /// Chooses. Only NICs whose cables the host file names are ever taken: their owner offers them by that.
+    /// Chooses. A lab takes only NICs whose cables the host file names: their owner offers them by that.
     ///
     /// # Errors
     /// Where NICs are asked for and none fit, or the inventory can't be read.

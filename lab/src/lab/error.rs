@@ -93,6 +93,12 @@ pub enum LabError {
         /// The scenarios that it has.
         present: String,
     },
+    /// No NIC of this host may be taken.
+    #[error("no NIC of this host may be taken, so that none can be asked what it is cabled to{}", not_taken.iter().map(|nic| format!("\n  {nic}")).collect::<String>())]
+    NoFreeNic {
+        /// Each with the reason.
+        not_taken: Vec<String>,
+    },
     /// No NICs of this host fit.
     #[error(transparent)]
     NoFit(#[from] NoFit),

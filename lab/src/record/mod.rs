@@ -4,6 +4,7 @@
 
 pub mod bench;
 pub mod compare;
+pub mod discovery;
 pub mod history;
 pub mod profile;
 pub mod stored;

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod compare;
 pub mod cover_letter;
+pub mod discovery;
 mod grid;
 pub mod history;
 pub mod html;

@@ -88,9 +88,9 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  xdplab graph topologies/i40e-veth.toml\n  xdplab graph lab.toml --format svg > lab.svg"
     )]
     Graph(GraphArgs),
-    /// Shows the host's NICs, and whether a lab may take them. Changes nothing.
+    /// Shows the host's NICs, and whether a lab may take them. Changes nothing, unless it is to discover cables.
     #[command(
-        after_help = "Examples:\n  xdplab nics\n  xdplab nics -v\n  xdplab nics --for topologies/i40e-veth.toml\n  xdplab nics --host my-host.toml --format json"
+        after_help = "Examples:\n  xdplab nics\n  xdplab nics -v\n  xdplab nics --for topologies/i40e-veth.toml\n  xdplab nics --host my-host.toml --format json\n  xdplab nics --discover"
     )]
     Nics(NicsArgs),
     /// Runs a command of xdplab under another kernel: in a virtual machine, with NICs and cables of its own.
@@ -163,6 +163,11 @@ pub(crate) struct NicsArgs {
     /// Says which of them fit the cables of this topology, and if none do, what each failed.
     #[arg(long = "for", value_name = "TOPOLOGY")]
     pub(crate) topology: Option<PathBuf>,
+    /// Finds which ports are cabled together, and says what to add to the host file. Takes every NIC that a lab may take for
+    /// some seconds, sends marked frames from each, and gives all back as they were. A switch that joins just two looks like
+    /// a cable.
+    #[arg(long, conflicts_with_all = ["topology", "all", "verbose"])]
+    pub(crate) discover: bool,
     /// Devices without a PCI device too, such as bridges and veth pairs, which are no NICs.
     #[arg(long, short)]
     pub(crate) all: bool,

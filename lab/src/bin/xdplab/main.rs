@@ -5,6 +5,7 @@ mod bench;
 mod check;
 mod cli;
 mod compare;
+mod discover;
 mod doctor;
 mod down;
 mod exec;

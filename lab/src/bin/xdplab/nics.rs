@@ -17,6 +17,7 @@ use xdplab::{
 
 use crate::{
     cli::{Format, Nics, NicsArgs},
+    discover,
     failure::{Failure, chain},
     output,
 };
@@ -52,6 +53,9 @@ pub(crate) fn choice(nics: Nics) -> NicChoice {
 /// Shows the host's NICs.
 pub(crate) fn nics(args: &NicsArgs) -> Result<u8, Failure> {
     let host = host_file(args.host.as_deref())?;
+    if args.discover {
+        return discover::discover(&host, args.format);
+    }
     let inventory = nics::inventory().map_err(|error| Failure::Host(chain(&error)))?;
     if let Some(file) = &args.topology {
         return fit(&topology::load(file)?, &inventory, &host, args.format);

@@ -3,6 +3,7 @@
 use super::{Ethtool, Value};
 use crate::host::HostError;
 
+const GSET: u32 = 0x01;
 const GCOALESCE: u32 = 0x0e;
 const GRINGPARAM: u32 = 0x10;
 const GPAUSEPARAM: u32 = 0x12;
@@ -53,6 +54,19 @@ impl Ethtool {
                 .map(|n| [n[1], n[2], n[3]].map(|on| on != 0)),
             private_flags: self.private_flags(port).ok(),
         }
+    }
+
+    /// A device's speed in Mbit/s; `None` where it has none now, or its driver does not tell.
+    pub fn speed(&self, port: &str) -> Option<u32> {
+        // struct ethtool_cmd: command, supported, advertised, then 16 bits of speed; its upper 16 bits in the eighth word.
+        let numbers = self.numbers::<11>(port, GSET, "read the speed").ok()?;
+        let half = |word: u32| {
+            let [a, b, ..] = word.to_ne_bytes();
+            u32::from(u16::from_ne_bytes([a, b]))
+        };
+        let speed = half(numbers[7]) << 16 | half(numbers[3]);
+        // SPEED_UNKNOWN, as 32 bits and as the 16 of old drivers.
+        (speed != 0 && speed != u32::MAX && speed != u32::from(u16::MAX)).then_some(speed)
     }
 
     fn private_flags(&self, port: &str) -> Result<u32, HostError> {
