@@ -11,8 +11,8 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 pub use leases::lease_path;
-pub(crate) use read::{device_of, irqs_of};
 pub use read::{Inventory, inventory, inventory_for};
+pub(crate) use read::{device_of, irqs_of};
 pub use refusal::{Context, Refusal, may_take};
 
 use crate::{

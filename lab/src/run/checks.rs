@@ -136,10 +136,10 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// What `min-mpps` asks of it; `None` where it names the driver, but nothing that fits.
-    fn least(&self, perf: &Perf) -> Option<Option<f64>> {
+    /// What `min-mpps` asks of it; `None` where it does not name the driver, or nothing fits.
+    fn least(&self, perf: &Perf) -> Option<f64> {
         let rates = perf.min_mpps.get(&self.driver)?;
-        Some(rates.iter().find(|rate| rate.fits(self.speed, &self.cpu)).map(|rate| rate.mpps))
+        rates.iter().find(|rate| rate.fits(self.speed, &self.cpu)).map(|rate| rate.mpps)
     }
 
     /// Why `min-mpps` binds to nothing, though it names the driver.
@@ -147,7 +147,7 @@ impl Receiver {
         let speed = self.speed.map_or_else(|| "a link without a speed".to_owned(), |speed| format!("{speed} Mbit/s"));
         let Self { driver, cpu, .. } = self;
         let why = || format!("min-mpps {driver} is not checked: no rate in the file is for {speed} and the CPU {cpu}");
-        self.least(perf)?.is_none().then(why)
+        (perf.min_mpps.contains_key(&self.driver) && self.least(perf).is_none()).then(why)
     }
 }
 
@@ -197,7 +197,7 @@ pub fn pricing(case: &Pricing<'_>) -> Vec<Check> {
     let mut checks = Vec::new();
     let Pricing { perf, priced, receiver, .. } = case;
     let cost = &priced.cost;
-    if let Some(Some(least)) = receiver.least(perf) {
+    if let Some(least) = receiver.least(perf) {
         let (low, high) = (1000.0 / cost.ci[1], 1000.0 / cost.ci[0]);
         let check = Check {
             what: format!("min-mpps {}", receiver.driver),
@@ -235,10 +235,7 @@ pub fn pricing(case: &Pricing<'_>) -> Vec<Check> {
 /// The checks of a scenario that could not be priced: no window could be timed. None holds, and none fails.
 pub fn unpriced(perf: &Perf, receiver: &Receiver) -> Vec<Check> {
     let limits = [
-        receiver
-            .least(perf)
-            .flatten()
-            .map(|least| (format!("min-mpps {}", receiver.driver), format!("at least {least} Mpps"))),
+        receiver.least(perf).map(|least| (format!("min-mpps {}", receiver.driver), format!("at least {least} Mpps"))),
         perf.max_ratio.as_ref().map(|bound| ("max-ratio".to_owned(), format!("at most {} times", bound.value))),
         perf.budget_ns.map(|budget| (BUDGET.to_owned(), format!("at most {budget} ns over the baseline"))),
     ];
@@ -285,12 +282,12 @@ mod tests {
             vec![rate(12.0, Some(40_000), Some("EPYC")), rate(11.0, Some(40_000), None), rate(9.0, None, Some("xeon"))];
         let perf = Perf { min_mpps: [("i40e".to_owned(), rates)].into(), budget_ns: None, max_ratio: None };
         let least = |speed, cpu| receiver(speed, cpu).least(&perf);
-        assert_eq!(least(Some(40_000), "AMD EPYC 9354"), Some(Some(12.0)));
-        assert_eq!(least(Some(40_000), "Intel(R) Xeon(R)"), Some(Some(11.0)));
-        assert_eq!(least(Some(10_000), "Intel(R) Xeon(R)"), Some(Some(9.0)));
-        assert_eq!(least(None, "Intel(R) Xeon(R)"), Some(Some(9.0)));
+        assert_eq!(least(Some(40_000), "AMD EPYC 9354"), Some(12.0));
+        assert_eq!(least(Some(40_000), "Intel(R) Xeon(R)"), Some(11.0));
+        assert_eq!(least(Some(10_000), "Intel(R) Xeon(R)"), Some(9.0));
+        assert_eq!(least(None, "Intel(R) Xeon(R)"), Some(9.0));
         let none = receiver(Some(10_000), "AMD EPYC 9354");
-        assert_eq!(none.least(&perf), Some(None));
+        assert_eq!(none.least(&perf), None);
         insta::assert_snapshot!(none.unbound(&perf).unwrap(), @"min-mpps i40e is not checked: no rate in the file is for 10000 Mbit/s and the CPU AMD EPYC 9354");
         let other = Receiver { driver: "veth".to_owned(), ..none };
         assert_eq!((other.least(&perf), other.unbound(&perf)), (None, None));

@@ -114,13 +114,12 @@ impl Stream {
         let Some(probe) = lab.probe(self.receiver)? else { return Ok(None) };
         let sinks = self.sinks.iter().map(|port| lab.port_counter(*port)).collect::<Result<Option<Vec<_>>, _>>()?;
         let Some(sinks) = sinks else { return Ok(None) };
-        let (call, length) = match self.call.get() {
-            Some(call) => call,
-            None => {
-                let of_a_call = Self::frames_of_a_call(lab, key, batch, stop)?;
-                self.call.set(Some(of_a_call));
-                of_a_call
-            }
+        let (call, length) = if let Some(of_a_call) = self.call.get() {
+            of_a_call
+        } else {
+            let of_a_call = Self::frames_of_a_call(lab, key, batch, stop)?;
+            self.call.set(Some(of_a_call));
+            of_a_call
         };
         lab.start_sources(key)?;
         let readings: Mutex<Readings> = Mutex::default();

@@ -47,7 +47,7 @@ impl Checked {
         match cabled {
             Ok((cabling, remarks)) => {
                 self.cables = cabling.links(topology).into_iter().filter(|link| link.nics.is_some()).collect();
-                self.remarks = cabling.notes.clone();
+                self.remarks.clone_from(&cabling.notes);
                 self.remarks.extend(remarks);
             }
             Err(error) => self.refusal = Some(chain(&error)),
