@@ -30,7 +30,7 @@ impl Pace {
     /// The same where a queue of another CPU is between, of which nobody can tell whether it is empty.
     const QUEUE_IDLE: Duration = Duration::from_millis(20);
     /// Looks that must have found them idle, with a yield before each: the time alone may pass while a hypervisor has the CPU.
-    const LOOKS: u32 = 8;
+    const LOOKS: u32 = 32;
     /// How long they are waited for: a receiver that takes longer is stuck, which the account will show.
     const MOST: Duration = Duration::from_secs(1);
 
