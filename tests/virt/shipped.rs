@@ -50,6 +50,15 @@ fn i40e_veth(lab: &mut Lab) {
     insta::assert_snapshot!(all(lab));
 }
 
+#[xdplab::test(topology = "topologies/i40e-multiqueue.toml")]
+fn i40e_multiqueue(lab: &mut Lab) {
+    if xdplab::traffic::cpu::usable().len() < 2 {
+        // What that says is tested where senders are.
+        return;
+    }
+    insta::assert_snapshot!(all(lab));
+}
+
 #[xdplab::test(topology = "topologies/broadcast-veth.toml")]
 fn broadcast_veth(lab: &mut Lab) {
     insta::assert_snapshot!(all(lab));
