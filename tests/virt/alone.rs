@@ -1,5 +1,6 @@
 //! What is timed, or takes the host to itself: the benchmarks, on the real kernel, with less work than by default.
 
+mod senders;
 mod skip_unable;
 mod verdicts;
 

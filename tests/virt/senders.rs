@@ -10,7 +10,7 @@ use xdplab::{
 };
 
 /// Two targets that share the flows, behind links with a queue a sender.
-fn shared(senders: usize) -> Topology {
+pub(crate) fn shared(senders: usize) -> Topology {
     let text = format!(
         r#"
 name = "senders"
@@ -59,15 +59,14 @@ fn two_cpus_send_each_its_flows_and_all_arrive() {
     if cpu::usable().len() < 2 {
         return too_few(2);
     }
-    let report = run(&shared(2), &RunOptions::default(), &Stop::default(), &Silent).unwrap();
+    let options = RunOptions { no_pricing: true, ..RunOptions::default() };
+    let report = run(&shared(2), &options, &Stop::default(), &Silent).unwrap();
     assert_eq!(report.scenarios.iter().map(|s| s.mode).collect::<Vec<_>>(), [Native, Generic]);
     for scenario in &report.scenarios {
         assert_eq!(scenario.verdict, Verdict::Pass, "{scenario:#?}");
         let delivered: Vec<u64> = scenario.ledger.delivered.values().copied().collect();
         // As many flows go either way, and all flows get as many frames.
         assert_eq!(delivered, [12_800, 12_800], "{scenario:#?}");
-        assert!(scenario.notes.iter().any(|note| note.contains("clocks of 2 senders")), "{:?}", scenario.notes);
-        assert!(scenario.cost.is_some());
     }
     assert_eq!(report.fingerprint.0.get("senders of s").map(String::as_str), Some("2"));
 }

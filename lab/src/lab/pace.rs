@@ -2,7 +2,10 @@
 //! queue of another CPU, which may have other work, and before Linux 6.5 so is a veth's ring on the sender's own CPU: softirqs
 //! that ksoftirqd was woken for are its alone there until it has run (`ksoftirqd_running` in `kernel/softirq.c`).
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
 
 use super::LabError;
 use super::receiver::{Receiver, Tap};
@@ -22,6 +25,9 @@ pub struct Pace {
     chunk: u32,
     /// Frames that had ended before the first was sent.
     before: u64,
+    /// Whether all frames of an earlier chunk were dealt with: then those of the next ones are for these receivers as well,
+    /// and one that seems to be idle has only not been given its CPU.
+    whole: AtomicBool,
 }
 
 impl Pace {
@@ -54,7 +60,8 @@ impl Pace {
             .into_iter()
             .map(|(_, counter)| counter.ours().map(|before| (counter, before)))
             .collect::<Result<Vec<_>, _>>()?;
-        let mut pace = Self { taps, stacks, rings, idle, chunk: (least / 2).max(1), before: 0 };
+        let mut pace =
+            Self { taps, stacks, rings, idle, chunk: (least / 2).max(1), before: 0, whole: AtomicBool::new(false) };
         pace.before = pace.ended()?;
         Ok(Some(pace))
     }
@@ -91,13 +98,18 @@ impl Pace {
                 .map(|(counter, before)| Ok(counter.ours()?.saturating_sub(*before)))
                 .collect::<Result<Vec<_>, LabError>>()?;
             let others = self.taps.is_empty() && self.stacks.is_empty() || ended - self.before.min(ended) >= sent;
-            if others && crossed.iter().all(|count| *count >= sent) || Instant::now() >= deadline {
+            if others && crossed.iter().all(|count| *count >= sent) {
+                self.whole.store(sent > 0, Ordering::Relaxed);
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                self.whole.store(false, Ordering::Relaxed);
                 return Ok(());
             }
             let now = (ended, crossed);
             if now != last || !self.is_drained()? {
                 (last, changed, looks) = (now, Instant::now(), 0);
-            } else if looks >= Self::LOOKS && changed.elapsed() >= self.idle {
+            } else if !self.whole.load(Ordering::Relaxed) && looks >= Self::LOOKS && changed.elapsed() >= self.idle {
                 return Ok(());
             }
             looks += 1;
