@@ -13,14 +13,12 @@ pub mod persistent;
 mod placement;
 mod reading;
 mod receiver;
+mod sources;
 mod spare;
 
-use std::{
-    ops::Range,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use xdplab_wire::records::{Laps, PortCounters, SourceState, WatchKey, event};
+use xdplab_wire::records::{Laps, PortCounters};
 
 pub use cabling::{CableNic, Cabling, LentPort, NicChoice};
 pub use error::LabError;
@@ -30,6 +28,8 @@ pub use network::{Network, Place, bridge_netns_name, ifindex, netns_name};
 pub use pace::Pace;
 pub use placement::cpu_remarks;
 pub use receiver::Receiver;
+pub use sources::SourceKey;
+pub(crate) use sources::Sources;
 pub use spare::Spare;
 
 use crate::{
@@ -42,7 +42,7 @@ use crate::{
         thread::LabThread,
     },
     observe::reading::Reading,
-    program::{PortCounter, Source, Watch, WatchSpec, watch::EventSet},
+    program::{PortCounter, Watch, WatchSpec, watch::EventSet},
     topology::{Builtin, PortId, ProgramId, Scenario, Topology},
     xdp::XdpMode,
 };
@@ -52,7 +52,7 @@ use crate::{
 /// Fields are dropped in order: what sends, what watches, what is attached, what it is attached to, the record of it.
 #[derive(Debug)]
 pub struct Lab {
-    sources: Option<(SourceKey, Vec<Source>)>,
+    sources: Option<Sources>,
     watch: Option<Watch>,
     installed: Vec<Installed>,
     spare: Option<spare::Spare>,
@@ -66,32 +66,6 @@ pub struct Lab {
     /// Sequence numbers below this one were used: a sink remembers them.
     next_sequence: u32,
     thread: LabThread,
-}
-
-/// Frames that a veth's ring holds.
-const VETH_RING: u32 = 256;
-
-/// What a loaded source was made for: another scenario with the same can use it again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceKey {
-    /// The port that it sends from.
-    pub from: PortId,
-    /// The frame of flow 0, number 0.
-    pub template: Vec<u8>,
-    /// Number of flows.
-    pub flows: u32,
-    /// Whether it writes markers.
-    pub marker: bool,
-    /// How many send, each from a CPU of its own; they share the flows.
-    pub senders: u32,
-}
-
-impl SourceKey {
-    /// The flows of one of the senders: as many as of any other, or one more or less.
-    pub fn flows_of(&self, sender: u32) -> Range<u32> {
-        let first = |sender: u32| (u64::from(self.flows) * u64::from(sender) / u64::from(self.senders.max(1))) as u32;
-        first(sender)..first(sender + 1)
-    }
 }
 
 impl Lab {
@@ -263,6 +237,11 @@ impl Lab {
         self.watch_cpumaps()
     }
 
+    /// Watches what a price needs: errors, and over NICs whether the receiver is saturated.
+    pub(crate) fn watch_prices(&mut self) -> Result<(), LabError> {
+        self.watch(if self.network.lent.is_empty() { EventSet::Errors } else { EventSet::Polls })
+    }
+
     /// Reads all counters. Meant for when traffic is at rest.
     ///
     /// # Errors
@@ -354,72 +333,29 @@ impl Lab {
         &self.thread
     }
 
-    /// A range of `count` sequence numbers that no frame of this lab carried yet; its first is returned.
-    pub(crate) fn take_sequences(&mut self, count: u32) -> u32 {
-        let first = self.next_sequence;
-        self.next_sequence = first.wrapping_add(count);
-        first
-    }
-
-    /// The sources for a key, one a sender, loaded if others, or none, were in place.
-    pub(crate) fn sources(&mut self, key: &SourceKey) -> Result<&[Source], LabError> {
-        if self.sources.as_ref().is_none_or(|(have, _)| have != key) {
-            self.sources = None;
-            let (network, topology, instance) = (&self.network, &self.topology, self.instance.number);
-            let spare = &mut self.spare;
-            let senders = key.senders.max(1);
-            let sources = self.thread.run(|inside| -> Result<Vec<Source>, LabError> {
-                if spare.as_ref().is_none_or(|spare| spare.pairs() < senders) {
-                    *spare = Some(spare::Spare::new(inside, senders)?);
-                }
-                let spare = spare.as_ref().expect("made above");
-                (0..senders).map(|n| spare.source(inside, topology, network, instance, (key, n))).collect()
-            })?;
-            self.sources = Some((key.clone(), sources));
-        }
-        Ok(self.sources.as_ref().map(|(_, sources)| sources.as_slice()).expect("put there above"))
-    }
-
-    /// Starts a run of frames: sequence numbers that no sink has seen, the clocks at zero.
-    pub(crate) fn start_sources(&mut self, key: &SourceKey) -> Result<(), LabError> {
-        let sequence = self.next_sequence;
-        for (n, source) in (0..).zip(self.sources(key)?) {
-            let state = source.state()?;
-            let flows = key.flows_of(n);
-            // Flows go on where they stopped: with many, a short run would never reach the last.
-            let flow = state.flow % (flows.end - flows.start).max(1);
-            source.set_state(&SourceState { offered: state.offered, flow, sequence, ..SourceState::default() })?;
-        }
-        Ok(())
-    }
-
-    /// Ends a run of frames: the sequence numbers that its sources used are not used again.
-    pub(crate) fn end_sources(&mut self, key: &SourceKey) -> Result<(), LabError> {
-        let first = self.next_sequence;
-        let states = self.sources(key)?.iter().map(Source::state).collect::<Result<Vec<_>, _>>()?;
-        let used = states.iter().map(|state| state.sequence.wrapping_sub(first)).max().unwrap_or(0);
-        self.take_sequences(used + 1);
-        Ok(())
-    }
-
-    /// One more source, for a second sender at work at the same time, with ports of its own to hold its entry.
-    pub(crate) fn another_source(&self, key: &SourceKey) -> Result<(Source, Spare), LabError> {
-        let (network, topology, instance) = (&self.network, &self.topology, self.instance.number);
-        self.thread.run(|inside| {
-            let spare = Spare::new(inside, 1)?;
-            let source = spare.source(inside, topology, network, instance, (key, 0))?;
-            Ok((source, spare))
-        })
-    }
-
     /// The namespace of a port.
     pub(crate) fn netns_of(&self, port: PortId) -> &Netns {
         &self.network.at(&self.topology, port).netns
     }
 
+    /// What is attached to a port.
+    pub(crate) fn installed_at(&self, port: PortId) -> Option<&Installed> {
+        self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port))
+    }
+
+    /// Whether a port is a NIC, and not a veth's end.
+    pub(crate) fn is_nic(&self, port: PortId) -> bool {
+        self.network.lent.iter().any(|lent| lent.port == port)
+    }
+
+    /// What its cables are made of.
+    pub(crate) fn cabling(&self) -> &Cabling {
+        &self.cabling
+    }
+
     /// What the program at a port counted, where it is one of the lab's, or what its sockets received.
     pub(crate) fn counters_at(&self, port: PortId) -> Result<PortCounters, LabError> {
-        match self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port)) {
+        match self.installed_at(port) {
             Some(have) if !have.receivers.is_empty() => Ok(reading::received(have, port)),
             Some(have) => Ok(have.program.counters_at(port.0 as u32)?),
             None => Ok(PortCounters::default()),
@@ -442,51 +378,9 @@ impl Lab {
         Ok(true)
     }
 
-    /// How a sender of a scenario's frames must wait for those that receive them by `AF_XDP`, or on another CPU, be it behind a
-    /// NIC or the one of another sender, or in ksoftirqd, as before Linux 6.5; `None` where none does.
-    pub(crate) fn pace(&self, scenario: &Scenario) -> Result<Option<Pace>, LabError> {
-        let walk = self.topology.walk(scenario);
-        let receivers = self.installed.iter().flat_map(|have| &have.receivers);
-        let mut queues = Vec::new();
-        for have in self.installed.iter().filter(|have| have.wanted.body.builtin() == Some(Builtin::Cpumap)) {
-            let Some(watch) = &self.watch else { continue };
-            for (port, _) in have.links.iter().filter(|(port, _)| walk.arrivals.contains(port)) {
-                let key = WatchKey { event: event::STACK_RECEIVE, slot: port.0 as u32, code: 0, other: 0 };
-                let times = if have.wanted.mode == XdpMode::Generic { 2 } else { 1 };
-                queues.push((have.wanted.body.options.queue, watch.counter(key)?, times));
-            }
-        }
-        let mut rings = Vec::new();
-        // There a veth's ring may be left to another thread of the sender's own CPU, which yielding alone need not let run.
-        let deferred = crate::traffic::live::unhurried_batches().is_some();
-        // A ring that gets a share of the frames is emptied by the time that the one before it is, and to wait for it would
-        // take until all is idle, each time.
-        let spreads = |have: &&Installed| have.wanted.body.builtin() != Some(Builtin::Broadcast);
-        let spread = self.installed.iter().filter(spreads).map(|have| have.wanted.body.ports());
-        let shares: Vec<PortId> =
-            spread.filter(|to| to.len() > 1).flatten().filter_map(|to| self.topology.peer(to)).collect();
-        for port in walk.arrivals.iter().copied() {
-            let is_nic = self.network.lent.iter().any(|lent| lent.port == port);
-            if !is_nic && scenario.traffic.senders == 1 && (!deferred || shares.contains(&port)) {
-                continue;
-            }
-            let have = self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port));
-            let Some(have) = have else { continue };
-            let ring = if is_nic {
-                let (topology, network) = (&self.topology, &self.network);
-                self.thread.run(|inside| cabling::ring(inside, topology, network, port))?.unwrap_or(cabling::RING)
-            } else {
-                VETH_RING
-            };
-            rings.extend(have.program.port_counter(port.0 as u32)?.map(|counter| (ring, counter)));
-        }
-        let later = deferred || !self.network.lent.is_empty();
-        Pace::of(receivers.filter(|receiver| walk.arrivals.contains(&receiver.port)), queues, rings, later)
-    }
-
     /// When the last laps at a port began; `None` where no program there keeps that.
     pub(crate) fn laps_at(&self, port: PortId) -> Result<Option<Laps>, LabError> {
-        match self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port)) {
+        match self.installed_at(port) {
             Some(have) if have.receivers.is_empty() => Ok(have.program.laps_at(port.0 as u32)?),
             _ => Ok(None),
         }
@@ -494,7 +388,7 @@ impl Lab {
 
     /// What the program at a port counts of the lab's frames, to be read while they come; `None` where none does.
     pub(crate) fn port_counter(&self, port: PortId) -> Result<Option<PortCounter>, LabError> {
-        match self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port)) {
+        match self.installed_at(port) {
             Some(have) => Ok(have.program.port_counter(port.0 as u32)?),
             None => Ok(None),
         }
@@ -502,7 +396,7 @@ impl Lab {
 
     /// Sets the counters of the program at a port to zero.
     pub(crate) fn reset_counters_at(&self, port: PortId) -> Result<(), LabError> {
-        match self.installed.iter().find(|have| have.links.iter().any(|(at, _)| *at == port)) {
+        match self.installed_at(port) {
             Some(have) => {
                 have.receivers.iter().filter(|receiver| receiver.port == port).for_each(Receiver::reset);
                 Ok(have.program.reset_counters_at(port.0 as u32)?)
@@ -527,20 +421,6 @@ impl Lab {
     pub fn knowledge(&self, port: PortId) -> Result<Knowledge, LabError> {
         let (topology, network) = (&self.topology, &self.network);
         self.thread.run(|inside| reading::knowledge(inside, topology, network, port))
-    }
-
-    /// The lab's thread, the sources in use and the namespace of a port.
-    pub(crate) fn thread_and_sources(&self, port: PortId) -> (&LabThread, &[Source], &Netns) {
-        let sources = self.sources.as_ref().map(|(_, sources)| sources.as_slice()).unwrap_or_default();
-        (&self.thread, sources, &self.network.at(&self.topology, port).netns)
-    }
-
-    /// The CPUs that so many senders at a port are pinned to.
-    ///
-    /// # Errors
-    /// Where there are too few.
-    pub(crate) fn sender_cpus(&self, from: PortId, senders: u32) -> Result<Vec<usize>, LabError> {
-        placement::sender_cpus(&self.topology, &self.cabling, from, senders)
     }
 }
 

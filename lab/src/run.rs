@@ -121,8 +121,8 @@ pub fn run(
         drop(shared);
         let _alone = HostLock::exclusive(&mut |holder| progress.waiting(holder))?;
         progress.step("price");
-        lab.watch(if cabling.cables.is_empty() { EventSet::Errors } else { EventSet::Polls })?;
-        pricing::run(&mut lab, &mut cases, &wanted, &cabling, options, stop, progress)?;
+        lab.watch_prices()?;
+        pricing::run(&mut lab, &mut cases, &wanted, options, stop, progress)?;
         if options.profile {
             progress.step("profile");
             profiling::run(&mut lab, &mut cases, &wanted, options, stop, progress)?;
@@ -229,15 +229,16 @@ fn judge(
         .into_iter()
         .map(|mut case| {
             let scenario = &topology.scenarios[case.scenario.0];
-            if let (Some(perf), true, None) = (&scenario.perf, case.priced, &case.cost) {
-                case.checks.extend(checks::unpriced(perf, &receiver(topology, scenario, cabling, cpu)));
-            }
-            let others = costs.get(&case.mode).unwrap_or(&none);
-            if let (Some(perf), Some(priced)) = (&scenario.perf, others.get(&scenario.name)) {
+            if let Some(perf) = scenario.perf.as_ref().filter(|_| case.priced) {
+                let others = costs.get(&case.mode).unwrap_or(&none);
                 let receiver = receiver(topology, scenario, cabling, cpu);
-                let pricing = checks::Pricing { perf, priced, receiver: &receiver, others, topology };
-                case.checks.extend(checks::pricing(&pricing));
-                case.notes.extend(receiver.unbound(perf));
+                case.checks.extend(match others.get(&scenario.name) {
+                    Some(priced) => {
+                        checks::pricing(&checks::Pricing { perf, priced, receiver: &receiver, others, topology })
+                    }
+                    None => checks::unpriced(perf, &receiver),
+                });
+                case.notes.extend(receiver.unbound(perf).filter(|_| case.cost.is_some()));
                 let of = perf.max_ratio.as_ref().map(|bound| &topology.scenarios[bound.of.0].name);
                 if let Some(of) = of.filter(|of| !options.only.is_empty() && !options.only.contains(of)) {
                     case.checks.retain(|check| !check.what.starts_with("max-ratio"));

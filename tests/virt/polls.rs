@@ -39,13 +39,7 @@ fn every_frame_is_in_a_poll_and_bursts_fill_them() {
         lab.install(Some(scenario), Native, false).unwrap();
         lab.watch(EventSet::Polls).unwrap();
         let spec = frame_spec(&topology, &scenario.traffic, &[], lab.instance().number).unwrap();
-        let key = SourceKey {
-            from: scenario.traffic.from,
-            template: spec.frame(0, 0, 0).unwrap(),
-            flows: 1,
-            marker: true,
-            senders: 1,
-        };
+        let key = SourceKey::of(&scenario.traffic, &spec).unwrap();
         let before = lab.read().unwrap();
         let stop = Stop::default();
         assert_eq!(live::send(lab, &Live::new(&key, Amount::Frames(FRAMES), 64, &stop)).unwrap(), FRAMES);

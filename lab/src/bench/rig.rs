@@ -284,7 +284,7 @@ impl Rig {
         let scenario = self.scenario(path, frames);
         let from = scenario.traffic.from;
         let spec = frame_spec(self.lab.topology(), &scenario.traffic, &[], self.lab.instance().number)?;
-        let key = SourceKey { from, template: spec.frame(0, 0, 0)?, flows: path.flows, marker: true, senders: 1 };
+        let key = SourceKey::of(&scenario.traffic, &spec)?;
         if self.senders.len() != cpus.len() {
             self.senders.clear();
             for cpu in cpus {
@@ -319,13 +319,7 @@ impl Rig {
         let scenario =
             self.scenario(&PathSpec::new(builtin(Builtin::Drop, Options::default()), None, XdpMode::Native), frames);
         let spec = frame_spec(self.lab.topology(), &scenario.traffic, &[], self.lab.instance().number)?;
-        let key = SourceKey {
-            from: scenario.traffic.from,
-            template: spec.frame(0, 0, 0)?,
-            flows: 1,
-            marker: true,
-            senders: 1,
-        };
+        let key = SourceKey::of(&scenario.traffic, &spec)?;
         self.lab.start_sources(&key)?;
         live::send(&mut self.lab, &Live::new(&key, Amount::Frames(frames), 64, &self.stop))
     }
@@ -347,8 +341,7 @@ impl Rig {
     /// What the program at `dut:rx0` is now.
     pub(super) fn outer(&self) -> Option<&XdpProgram> {
         let port = self.port("dut:rx0");
-        let have = self.lab.installed().iter().find(|have| have.links.iter().any(|(at, _)| *at == port))?;
-        Some(&have.program)
+        self.lab.installed_at(port).map(|have| &have.program)
     }
 
     /// Prices paths turn by turn, in rounds forwards and backwards, so that a drift falls on all alike. Each gets its

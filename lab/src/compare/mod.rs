@@ -48,7 +48,6 @@ use crate::{
             looks::{Plan, PlanError},
         },
     },
-    program::watch::EventSet,
     record::compare::{COMPARE_SCHEMA, CompareReport, CompareRow, CompareVerdict},
     record::{Fingerprint, Saturation},
     run::{Progress, RunOptions, facts},
@@ -257,7 +256,7 @@ pub fn run(
             }
         }
     }
-    let saturations = rig.saturations(pairing, &options.cabling);
+    let saturations = rig.saturations();
     let returned = rig.down()?;
     if let Some(budget) = budget
         && reloads >= FEWEST_RELOADS
@@ -361,7 +360,7 @@ impl Rig {
         if pairing.differs_in.is_empty() {
             let mut lab = Lab::on(&pairing.a, cabling)?;
             let ports = facts::of_ports(&lab)?;
-            lab.watch(if cabling.cables.is_empty() { EventSet::Errors } else { EventSet::Polls })?;
+            lab.watch_prices()?;
             let rows = rows.into_iter().map(|row| RowUnderTest::new(&lab, pairing, row, only));
             let rows = rows.collect::<Result<_, _>>()?;
             return Ok((Self::One(Box::new(lab), rows), [ports, Fingerprint::default()]));
@@ -423,9 +422,9 @@ impl Rig {
     }
 
     /// Whether each row's receiver was saturated; `None` where frames cross no NIC.
-    fn saturations(&self, pairing: &Pairing, cabling: &Cabling) -> Vec<Option<Saturation>> {
+    fn saturations(&self) -> Vec<Option<Saturation>> {
         match self {
-            Self::One(_, rows) => rows.iter().map(|row| row.saturation(&pairing.a, cabling)).collect(),
+            Self::One(lab, rows) => rows.iter().map(|row| row.saturation(lab)).collect(),
             Self::Two(_, rows) => rows.iter().map(|_| None).collect(),
         }
     }

@@ -8,16 +8,16 @@ use super::{
     pairing::{PairedRow, Pairing},
 };
 use crate::{
-    lab::{Anchor, Cabling, Held, Lab, LabError, Spare, Wanted, wanted},
+    lab::{Anchor, Held, Lab, LabError, Spare, Wanted, wanted},
     measure::{
-        saturation::{Evidence, judge},
+        saturation::Evidence,
         stats::blocks::{self, Block, Order, Side},
     },
     program::Padding,
     record::Saturation,
     run::{
         RunOptions, able,
-        pricing::{Clock, Proof, Window, clock, line_mpps},
+        pricing::{Clock, Proof, Window, clock, saturation_of},
     },
     topology::{Builtin, ProgramBody, ProgramId, Scenario, Topology},
     traffic::{Stop, cpu},
@@ -121,8 +121,8 @@ impl RowUnderTest {
     }
 
     /// Whether the receiver was saturated until now; `None` where frames cross no NIC.
-    pub(super) fn saturation(&self, topology: &Topology, cabling: &Cabling) -> Option<Saturation> {
-        self.seen.as_ref().map(|seen| judge(seen, line_mpps(cabling, topology, &self.scenario)))
+    pub(super) fn saturation(&self, lab: &Lab) -> Option<Saturation> {
+        self.seen.as_ref().map(|seen| saturation_of(lab, &self.scenario, seen))
     }
 
     pub(super) fn name(&self) -> &str {

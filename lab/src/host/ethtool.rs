@@ -17,7 +17,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 pub use settings::PortSettings;
 pub use tuning::Tuning;
 
-use super::HostError;
+use super::{HostError, netlink::mac_text};
 
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const GSTRINGS: u32 = 0x1b;
@@ -120,19 +120,14 @@ impl Ethtool {
     /// A device's MAC address as it was made, whatever it is set to now; `None` where its driver does not tell.
     pub fn permanent_mac(&self, port: &str) -> Option<String> {
         // struct ethtool_perm_addr: command, size, then as many bytes.
-        let mut buffer = [0u8; 8 + PERMANENT_MOST];
-        buffer[..4].copy_from_slice(&GPERMADDR.to_ne_bytes());
-        buffer[4..8].copy_from_slice(&(PERMANENT_MOST as u32).to_ne_bytes());
-        // Words, since the kernel's structure begins with some.
-        let mut aligned = [0u64; (8 + PERMANENT_MOST) / 8];
-        for (word, bytes) in aligned.iter_mut().zip(buffer.chunks_exact(8)) {
-            *word = u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
-        }
-        self.call(port, "read the permanent address", aligned.as_mut_ptr().cast()).ok()?;
-        let bytes: Vec<u8> = aligned.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let length = u32::from_ne_bytes(bytes[4..8].try_into().ok()?) as usize;
-        let address = bytes.get(8..8 + length).filter(|address| address.iter().any(|byte| *byte != 0))?;
-        Some(address.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":"))
+        let mut buffer = [0u64; 1 + PERMANENT_MOST / 8];
+        buffer[0] = words(GPERMADDR, PERMANENT_MOST as u32);
+        self.call(port, "read the permanent address", buffer.as_mut_ptr().cast()).ok()?;
+        let bytes: Vec<u8> = buffer.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let (head, address) = bytes.split_at(8);
+        let length = u32::from_ne_bytes(head[4..].try_into().ok()?) as usize;
+        let address = address.get(..length).filter(|address| address.iter().any(|byte| *byte != 0))?;
+        Some(mac_text(address))
     }
 
     /// The driver's own counters by name, in its order.

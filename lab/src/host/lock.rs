@@ -3,7 +3,7 @@
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
-    io::{self, Read as _},
+    io,
     os::unix::fs::MetadataExt as _,
     path::PathBuf,
 };
@@ -58,7 +58,7 @@ impl HostLock {
 
 /// Removes the lock files and the run directory, where no lab and no holder is left. Its own trouble is nobody's.
 pub(super) fn tidy() {
-    tidy_leases();
+    Lease::tidy();
     let held: Option<Vec<File>> = [PRICING, NETNS]
         .into_iter()
         .map(|name| match File::open(path(name)) {
@@ -71,28 +71,10 @@ pub(super) fn tidy() {
     if held.is_some() && !labs {
         // Whoever locks one of these at this moment finds, once it has the lock, that its file is gone, and tries again.
         netns::tidy_folder();
-        Lease::tidy();
         let _ = fs::remove_file(path(PRICING));
         let _ = fs::remove_file(path(NETNS));
         let _ = fs::remove_dir(paths::run_dir().join(".locks"));
         let _ = fs::remove_dir(paths::run_dir());
-    }
-}
-
-/// Removes leases on NICs that are nobody's: their process died before it wrote the NIC down, so that no journal names them.
-fn tidy_leases() {
-    for entry in fs::read_dir(paths::run_dir().join(".locks")).into_iter().flatten().flatten() {
-        if !entry.file_name().to_string_lossy().starts_with("nic-") {
-            continue;
-        }
-        // Whoever waits for this lock finds that its file is gone, and tries again.
-        let Ok(mut file) = File::open(entry.path()) else { continue };
-        let mut holder = String::new();
-        let is_free = file.try_lock().is_ok() && file.read_to_string(&mut holder).is_ok();
-        let holder = holder.trim();
-        if is_free && (holder.is_empty() || !paths::lab_dir(holder).is_dir()) {
-            let _ = fs::remove_file(entry.path());
-        }
     }
 }
 

@@ -326,11 +326,8 @@ pub(super) fn give_back(inside: &Inside, network: &mut Network) -> Result<Vec<St
     let (mut words, mut failed) = (Vec::new(), Vec::new());
     for LentPort { loan, opener, .. } in lent.into_iter().rev() {
         drop(opener);
-        match lend::give_back(inside, &loan.borrowed, &places) {
-            Ok(said) => {
-                words.extend(said);
-                loan.lease.end();
-            }
+        match loan.give_back(inside, &places) {
+            Ok(said) => words.extend(said),
             Err(said) => failed.extend(said),
         }
     }

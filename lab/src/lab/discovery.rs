@@ -36,10 +36,7 @@ use crate::{
         journal::{Journal, Kind},
         lend::{self, LendError, Loan, PortSettings},
         lock::HostLock,
-        netlink::Netlink,
-        netns::Netns,
         nics::{self, Nic, Refusal},
-        sysctl,
         thread::{Inside, LabThread},
     },
     record::discovery::{DiscoveryReport, NotTaken},
@@ -247,15 +244,8 @@ impl Search<'_> {
     fn give_back(&mut self, inside: &Inside) -> Result<Vec<String>, Vec<String>> {
         let (mut words, mut failed) = (Vec::new(), Vec::new());
         for Taken { place, loan, .. } in std::mem::take(&mut self.taken).into_iter().rev() {
-            match lend::give_back(
-                inside,
-                &loan.borrowed,
-                &[lend::Place { netns: &place.netns, netlink: &place.netlink }],
-            ) {
-                Ok(said) => {
-                    words.extend(said);
-                    loan.lease.end();
-                }
+            match loan.give_back(inside, &[lend::Place { netns: &place.netns, netlink: &place.netlink }]) {
+                Ok(said) => words.extend(said),
                 Err(said) => failed.extend(said),
             }
         }
@@ -265,12 +255,9 @@ impl Search<'_> {
 
 /// A namespace for one port.
 fn place(inside: &Inside, lab: &str) -> Result<Place, HostError> {
-    let netns = Netns::create(inside)?;
-    let netlink = Netlink::open(inside, &netns)?;
-    // Without link-local addresses IPv6 has nobody to solicit a router for, and reports no groups.
-    inside.enter(&netns, || sysctl::write("net/ipv6/conf/default/addr_gen_mode", "1"))??;
-    inside.block_on(netlink.set_alias_and_up(LOOPBACK, lab))?;
-    Ok(Place { netns, netlink })
+    let place = Place::quiet(inside)?;
+    inside.block_on(place.netlink.set_alias_and_up(LOOPBACK, lab))?;
+    Ok(place)
 }
 
 /// What frames of this search carry in their upper half: another search on the same wire has another.

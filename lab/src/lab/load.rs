@@ -71,11 +71,6 @@ const TICKS: f64 = 100.0;
 const SOME: f64 = 0.01;
 
 impl Lab {
-    /// Whether a port is a NIC, and not a veth's end.
-    pub(crate) fn is_nic(&self, port: PortId) -> bool {
-        self.network.lent.iter().any(|lent| lent.port == port)
-    }
-
     /// Where a port's pulse is read; `None` where the observer watches no polls.
     pub(crate) fn probe(&self, port: PortId) -> Result<Option<Probe>, LabError> {
         let Some(watch) = &self.watch else { return Ok(None) };
@@ -126,13 +121,17 @@ impl Load {
 }
 
 impl Pulse {
+    /// Frames that were received until then.
+    pub(crate) fn arrived(&self) -> Arrived {
+        Arrived { polled: self.polls[2].iter().sum(), device: self.device }
+    }
+
     /// What happened since an earlier moment.
     pub(crate) fn since(&self, earlier: &Self) -> Evidence {
         let seconds = self.at.duration_since(earlier.at).as_secs_f64();
         let [polls, full, frames] = [0, 1, 2].map(|n| added(&self.polls[n], &earlier.polls[n]));
         let idle = added(&self.idle, &earlier.idle);
         let polled: u64 = frames.iter().sum();
-        let arrived = |pulse: &Self| Arrived { polled: pulse.polls[2].iter().sum(), device: pulse.device };
         let of_cpu = |(cpu, frames): (usize, &u64)| {
             let ticks = idle.get(cpu).copied().unwrap_or(0) as f64;
             let share = if seconds > 0.0 { ticks / (seconds * TICKS) } else { 0.0 };
@@ -141,7 +140,7 @@ impl Pulse {
         };
         Evidence {
             seconds,
-            received: arrived(self).since(arrived(earlier)),
+            received: self.arrived().since(earlier.arrived()),
             polls: polls.iter().sum(),
             full: full.iter().sum(),
             cpus: frames.iter().enumerate().filter_map(of_cpu).collect(),

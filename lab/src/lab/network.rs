@@ -37,6 +37,20 @@ pub struct Place {
     pub netlink: Netlink,
 }
 
+impl Place {
+    /// A new namespace in which IPv6 says nothing by itself.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub(super) fn quiet(inside: &Inside) -> Result<Self, HostError> {
+        let netns = Netns::create(inside)?;
+        let netlink = Netlink::open(inside, &netns)?;
+        // Without link-local addresses IPv6 has nobody to solicit a router for, and reports no groups.
+        inside.enter(&netns, || sysctl::write("net/ipv6/conf/default/addr_gen_mode", "1"))??;
+        Ok(Self { netns, netlink })
+    }
+}
+
 /// The namespaces of a lab: one a node, one a bridge.
 #[derive(Debug)]
 pub struct Network {
@@ -77,12 +91,9 @@ pub(super) fn build(
         if instance.tag.is_none() && Netns::exists_named(&name) {
             return Err(LabError::NamespaceTaken { name });
         }
-        let netns = Netns::create(inside)?;
+        let place = Place::quiet(inside)?;
         names.push(name);
-        let netlink = Netlink::open(inside, &netns)?;
-        // Without link-local addresses IPv6 has nobody to solicit a router for, and reports no groups.
-        inside.enter(&netns, || sysctl::write("net/ipv6/conf/default/addr_gen_mode", "1"))??;
-        Ok(Place { netns, netlink })
+        Ok(place)
     };
     let nodes = topology
         .nodes

@@ -7,9 +7,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::LabError;
-use super::receiver::{Receiver, Tap};
-use crate::program::{PortCounter, WatchCounter};
+use xdplab_wire::records::{WatchKey, event};
+
+use super::{
+    Installed, Lab, LabError, cabling,
+    receiver::{Receiver, Tap},
+};
+use crate::{
+    program::{PortCounter, WatchCounter},
+    topology::{Builtin, PortId, Scenario, preflight::VETH_RING},
+    traffic::live::unhurried_batches,
+    xdp::XdpMode,
+};
 
 /// How a sender waits for those that receive, so that no ring overflows.
 #[derive(Debug)]
@@ -115,5 +124,48 @@ impl Pace {
             looks += 1;
             std::thread::yield_now();
         }
+    }
+}
+
+impl Lab {
+    /// How a sender of a scenario's frames must wait for those that receive them by `AF_XDP`, or on another CPU, be it behind a
+    /// NIC or the one of another sender, or in ksoftirqd, as before Linux 6.5; `None` where none does.
+    pub(crate) fn pace(&self, scenario: &Scenario) -> Result<Option<Pace>, LabError> {
+        let walk = self.topology.walk(scenario);
+        let receivers = self.installed.iter().flat_map(|have| &have.receivers);
+        let mut queues = Vec::new();
+        for have in self.installed.iter().filter(|have| have.wanted.body.builtin() == Some(Builtin::Cpumap)) {
+            let Some(watch) = &self.watch else { continue };
+            for (port, _) in have.links.iter().filter(|(port, _)| walk.arrivals.contains(port)) {
+                let key = WatchKey { event: event::STACK_RECEIVE, slot: port.0 as u32, code: 0, other: 0 };
+                let times = if have.wanted.mode == XdpMode::Generic { 2 } else { 1 };
+                queues.push((have.wanted.body.options.queue, watch.counter(key)?, times));
+            }
+        }
+        let mut rings = Vec::new();
+        // There a veth's ring may be left to another thread of the sender's own CPU, which yielding alone need not let run.
+        let deferred = unhurried_batches().is_some();
+        // A ring that gets a share of the frames is emptied by the time that the one before it is, and to wait for it would
+        // take until all is idle, each time.
+        let spreads = |have: &&Installed| have.wanted.body.builtin() != Some(Builtin::Broadcast);
+        let spread = self.installed.iter().filter(spreads).map(|have| have.wanted.body.ports());
+        let shares: Vec<PortId> =
+            spread.filter(|to| to.len() > 1).flatten().filter_map(|to| self.topology.peer(to)).collect();
+        for port in walk.arrivals.iter().copied() {
+            let is_nic = self.is_nic(port);
+            if !is_nic && scenario.traffic.senders == 1 && (!deferred || shares.contains(&port)) {
+                continue;
+            }
+            let Some(counter) = self.port_counter(port)? else { continue };
+            let ring = if is_nic {
+                let (topology, network) = (&self.topology, &self.network);
+                self.thread.run(|inside| cabling::ring(inside, topology, network, port))?.unwrap_or(cabling::RING)
+            } else {
+                VETH_RING
+            };
+            rings.push((ring, counter));
+        }
+        let later = deferred || !self.network.lent.is_empty();
+        Pace::of(receivers.filter(|receiver| walk.arrivals.contains(&receiver.port)), queues, rings, later)
     }
 }

@@ -130,12 +130,11 @@ impl Placement {
                 listed(&both)
             ));
         }
-        for (what, port, far) in [
-            ("sends", from, outside(senders, &self.near_sender)),
-            ("receives", to, outside(receivers, &self.near_receiver)),
+        for (what, port, far, fix) in [
+            ("sends", from, outside(senders, &self.near_sender), "fewer senders"),
+            ("receives", to, outside(receivers, &self.near_receiver), "irq-cpus of that node"),
         ] {
             if !far.is_empty() {
-                let fix = if what == "sends" { "fewer senders" } else { "irq-cpus of that node" };
                 remarks.push(format!(
                     "CPU {}, which {what} at {port}, is not on the NUMA node of its NIC: {fix} would be faster",
                     listed(&far)

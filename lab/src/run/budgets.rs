@@ -1,6 +1,9 @@
 //! `budget-ns`: the accepted baseline's programs are run again, turn by turn with this topology's.
 
-use super::{Case, Progress, RunOptions, checks::BUDGET};
+use super::{
+    Case, Progress, RunOptions,
+    checks::{BUDGET, over_baseline},
+};
 use crate::{
     baseline::{self, Baseline},
     compare::{self, CompareError, CompareOptions, pairing::Pairing},
@@ -96,7 +99,7 @@ fn of_row(row: &CompareRow, budget: f64) -> Check {
     };
     Check {
         what: BUDGET.to_owned(),
-        limit: format!("at most {budget} ns over the baseline"),
+        limit: over_baseline(budget),
         measured: format!("{:+.2} ns ({interval})", row.delta_ns),
         ok: matches!(row.verdict, CompareVerdict::Ok | CompareVerdict::Improved),
         undecided: row.verdict == CompareVerdict::Inconclusive,
@@ -114,7 +117,7 @@ fn undecided(cases: &mut [Case], budget_of: &dyn Fn(&Case) -> Option<f64>, why: 
         let Some(budget) = budget_of(case) else { continue };
         case.checks.push(Check {
             what: BUDGET.to_owned(),
-            limit: format!("at most {budget} ns over the baseline"),
+            limit: over_baseline(budget),
             measured: why.to_owned(),
             ok: false,
             undecided: true,

@@ -177,6 +177,11 @@ fn unless_open(mut check: Check, of: &[&Priced]) -> Check {
     check
 }
 
+/// The limit of a budget, in words.
+pub(super) fn over_baseline(budget: f64) -> String {
+    format!("at most {budget} ns over the baseline")
+}
+
 /// What a price is checked against.
 #[derive(Debug)]
 pub struct Pricing<'a> {
@@ -237,7 +242,7 @@ pub fn unpriced(perf: &Perf, receiver: &Receiver) -> Vec<Check> {
     let limits = [
         receiver.least(perf).map(|least| (format!("min-mpps {}", receiver.driver), format!("at least {least} Mpps"))),
         perf.max_ratio.as_ref().map(|bound| ("max-ratio".to_owned(), format!("at most {} times", bound.value))),
-        perf.budget_ns.map(|budget| (BUDGET.to_owned(), format!("at most {budget} ns over the baseline"))),
+        perf.budget_ns.map(|budget| (BUDGET.to_owned(), over_baseline(budget))),
     ];
     let open = |(what, limit)| {
         let measured = "no window could be timed: no frame arrived".to_owned();

@@ -128,13 +128,7 @@ fn send(
     let pace = pace.as_ref();
     match engine {
         Engine::Live { batch } => {
-            let key = SourceKey {
-                from: traffic.from,
-                template: spec.frame(0, 0, 0)?,
-                flows: traffic.flows,
-                marker: true,
-                senders: traffic.senders,
-            };
+            let key = SourceKey::of(traffic, &spec)?;
             lab.start_sources(&key)?;
             let batches = live::unhurried_batches();
             let mut run = Live { batches, pace, progress: &heard, ..Live::new(&key, amount, batch, stop) };
@@ -196,7 +190,7 @@ fn come_to_rest(
 fn observe(lab: &Lab, scenario: &Scenario, offered: u64, now: &Reading) -> Result<Observation, LabError> {
     let topology = lab.topology();
     let states = lab.port_states()?;
-    let at = |port: PortId| lab.installed().iter().find(|have| have.links.iter().any(|(p, _)| *p == port));
+    let at = |port: PortId| lab.installed_at(port);
     let ports = (0..topology.ports.len())
         .map(PortId)
         .map(|port| {

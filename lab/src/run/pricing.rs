@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use super::{Case, Progress, RunOptions, able, amount_and_engine, checks, stream::Stream};
 use crate::{
-    lab::{Cabling, Lab, LabError, SourceKey, load::Load},
+    lab::{Lab, LabError, SourceKey, load::Load},
     measure::{
         interval, laps,
         saturation::{self, Evidence},
     },
+    record::Saturation,
     topology::{Amount, Builtin, Engine, PortId, ProgramBody, Scenario, Topology},
     traffic::{
         Stop, frame_spec,
@@ -42,8 +43,6 @@ pub(crate) enum Clock {
     Source,
     /// The sender's: `AF_PACKET` or `AF_XDP` without a sink.
     Sender,
-    /// The lab's own, over a NIC: frames keep coming, and what its receiver deals with is counted now and then.
-    Wire,
 }
 
 /// The cases to price: those with thresholds, and those that a ratio refers to.
@@ -63,7 +62,6 @@ pub(super) fn run(
     lab: &mut Lab,
     cases: &mut [Case],
     wanted: &[usize],
-    cabling: &Cabling,
     options: &RunOptions,
     stop: &Stop,
     progress: &dyn Progress,
@@ -72,7 +70,7 @@ pub(super) fn run(
     let mut windows = vec![Vec::new(); cases.len()];
     let mut lost = vec![0; cases.len()];
     let mut evidence = vec![None; cases.len()];
-    let mut clocks = vec![None; cases.len()];
+    let mut told = vec![String::new(); cases.len()];
     for round in 0..ROUNDS {
         let mut order = wanted.to_vec();
         if round % 2 == 1 {
@@ -87,7 +85,7 @@ pub(super) fn run(
             lab.install(Some(scenario), mode, false)?;
             let scenario = &able::as_it_is(lab, scenario, mode)?;
             let window = Window::new(lab, &topology, scenario, options)?;
-            clocks[case] = Some(window.clock);
+            told[case] = window.told(&topology, scenario);
             let proof = Proof::begin(lab, &topology, scenario)?;
             for n in 0..WARM_UP + WINDOWS {
                 let (ns, missing) = window.measure(lab, stop)?;
@@ -106,22 +104,9 @@ pub(super) fn run(
         let scenario = &topology.scenarios[case.scenario.0];
         case.priced = true;
         case.cost = interval::cost(std::mem::take(&mut windows[n]));
-        let seen = evidence[n].take();
-        case.saturation = seen.map(|seen| saturation::judge(&seen, line_mpps(cabling, &topology, scenario)));
+        case.saturation = evidence[n].as_ref().map(|seen| saturation_of(lab, scenario, seen));
         case.notes.extend(case.saturation.as_ref().map(saturation::in_words));
-        case.notes.push(match clocks[n].unwrap_or_else(|| clock(&topology, scenario)) {
-            Clock::Sink(port) => {
-                let body = topology.program_at(port).map(|(id, _)| topology.body_in(scenario, id));
-                let whose = if body.and_then(ProgramBody::builtin) == Some(Builtin::Xsk) { "receiver" } else { "sink" };
-                format!("timed by the {whose}'s clock at {}", topology.port_name(port))
-            }
-            Clock::Source if scenario.traffic.senders > 1 => {
-                format!("timed by the clocks of {} senders, whose rates add up", scenario.traffic.senders)
-            }
-            Clock::Source => "timed by the source's clock: no one sink sees every frame".to_owned(),
-            Clock::Wire => "counted by the lab's clock while frames kept coming".to_owned(),
-            Clock::Sender => "timed by the sender's clock: no sink ends the path".to_owned(),
-        });
+        case.notes.push(std::mem::take(&mut told[n]));
         if lost[n] > 0 {
             case.notes.push(format!("{} frames did not arrive while pricing", lost[n]));
         }
@@ -129,11 +114,11 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The most that the link of a NIC carries of a scenario's frames, in Mpps.
-pub(crate) fn line_mpps(cabling: &Cabling, topology: &Topology, scenario: &Scenario) -> Option<f64> {
-    let receiver = topology.peer(scenario.traffic.from)?;
-    let speed = cabling.nic_at(topology, receiver)?.speed?;
-    Some(saturation::line_mpps(speed, scenario.traffic.frame_bytes))
+/// Whether a scenario's receiver was saturated, by what was seen of it and what its link carries.
+pub(crate) fn saturation_of(lab: &Lab, scenario: &Scenario, seen: &Evidence) -> Saturation {
+    let receiver = lab.topology().peer(scenario.traffic.from);
+    let speed = receiver.and_then(|port| lab.cabling().nic_at(lab.topology(), port)?.speed);
+    saturation::judge(seen, speed.map(|speed| saturation::line_mpps(speed, scenario.traffic.frame_bytes)))
 }
 
 /// What is needed to show that a receiver behind a NIC was saturated between two moments.
@@ -189,7 +174,7 @@ pub(crate) struct Window {
     packets: PacketTraffic,
     clock: Clock,
     frames: u64,
-    /// How frames are counted while they keep coming, where the clock is [`Clock::Wire`].
+    /// How frames are counted while they keep coming, over a NIC: no other clock tells the receiver's rate there.
     stream: Option<Stream>,
 }
 
@@ -207,28 +192,36 @@ impl Window {
         let over_a_nic = matches!(engine, Engine::Live { .. }) && lab.is_nic(traffic.from);
         Ok(Self {
             engine,
-            key: SourceKey {
-                from: traffic.from,
-                template: spec.frame(0, 0, 0)?,
-                flows: traffic.flows,
-                marker: true,
-                senders: traffic.senders,
-            },
+            key: SourceKey::of(traffic, &spec)?,
             packets: PacketTraffic { from: traffic.from, spec, flows: traffic.flows, first_sequence: 0, marker: true },
-            clock: if over_a_nic { Clock::Wire } else { clock(topology, scenario) },
+            clock: clock(topology, scenario),
             frames: WINDOW,
-            stream: if over_a_nic { Some(Stream::of(topology, scenario)) } else { None },
+            stream: over_a_nic.then(|| Stream::of(topology, scenario)),
         })
     }
 
     /// The same with so many frames a window, by another clock.
     pub(crate) fn with(mut self, frames: u64, clock: Clock) -> Self {
         self.frames = frames;
-        // Over a NIC no other clock tells the receiver's rate.
-        if self.clock != Clock::Wire {
-            self.clock = clock;
-        }
+        self.clock = clock;
         self
+    }
+
+    /// What times it, in words.
+    fn told(&self, topology: &Topology, scenario: &Scenario) -> String {
+        match self.clock {
+            _ if self.stream.is_some() => "counted by the lab's clock while frames kept coming".to_owned(),
+            Clock::Sink(port) => {
+                let body = topology.program_at(port).map(|(id, _)| topology.body_in(scenario, id));
+                let whose = if body.and_then(ProgramBody::builtin) == Some(Builtin::Xsk) { "receiver" } else { "sink" };
+                format!("timed by the {whose}'s clock at {}", topology.port_name(port))
+            }
+            Clock::Source if scenario.traffic.senders > 1 => {
+                format!("timed by the clocks of {} senders, whose rates add up", scenario.traffic.senders)
+            }
+            Clock::Source => "timed by the source's clock: no one sink sees every frame".to_owned(),
+            Clock::Sender => "timed by the sender's clock: no sink ends the path".to_owned(),
+        }
     }
 
     /// Frames that go out at once, where that is one number.
@@ -281,13 +274,13 @@ impl Window {
             }
             Clock::Source => {
                 let mut each = Vec::new();
-                for source in lab.sources(&self.key)? {
+                for source in &lab.sources(&self.key)?.each {
                     let (state, laps) = (source.state()?, source.laps()?);
                     each.push(laps::per_frame(Some(&laps), state.first, state.last, self.batch()));
                 }
                 (laps::together(&each), 0)
             }
-            Clock::Sender | Clock::Wire => ((made > 0).then(|| sender.as_nanos() as f64 / made as f64), 0),
+            Clock::Sender => ((made > 0).then(|| sender.as_nanos() as f64 / made as f64), 0),
         })
     }
 }

@@ -59,20 +59,20 @@ impl Readings {
     fn read(&mut self, probe: &Probe, sinks: &[PortCounter]) -> Result<(), LabError> {
         // The moment first: what is counted until the count is read belongs to the next stretch of time.
         let at = Instant::now();
-        let count = if sinks.is_empty() {
-            probe.frames()?
-        } else {
-            let ours = sinks.iter().map(PortCounter::ours).sum::<Result<u64, _>>()?;
-            Arrived { polled: ours, device: ours }
+        let started = self.counts.first().map_or(at, |(at, _)| *at);
+        let pulse = if at.duration_since(started) >= RAMP { Some(probe.read()?) } else { None };
+        let count = match &pulse {
+            _ if !sinks.is_empty() => {
+                let ours = sinks.iter().map(PortCounter::ours).sum::<Result<u64, _>>()?;
+                Arrived { polled: ours, device: ours }
+            }
+            Some(pulse) => pulse.arrived(),
+            None => probe.frames()?,
         };
         self.counts.push((at, count));
-        let started = self.counts.first().map_or(at, |(at, _)| *at);
-        if at.duration_since(started) >= RAMP {
-            let now = probe.read()?;
-            self.pulses = Some(match self.pulses.take() {
-                Some((first, _)) => (first, now),
-                None => (now.clone(), now),
-            });
+        if let Some(now) = pulse {
+            let first = self.pulses.take().map_or_else(|| now.clone(), |(first, _)| first);
+            self.pulses = Some((first, now));
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use super::{
 use crate::xdp::XdpMode;
 
 /// Frames that a veth's ring holds.
-const VETH_RING: u32 = 256;
+pub(crate) const VETH_RING: u32 = 256;
 
 /// Drivers with native XDP, by the name that ethtool gives them.
 const DRIVERS: [&str; 30] = [

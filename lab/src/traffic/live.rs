@@ -16,7 +16,7 @@ use nix::{errno::Errno, sched::sched_yield};
 use super::{Stop, cpu::Pinned};
 use crate::{
     drivers::Kernel,
-    lab::{Lab, LabError, Pace, SourceKey},
+    lab::{Lab, LabError, Pace, SourceKey, Sources},
     program::{ProgramError, Source},
     topology::Amount,
 };
@@ -29,8 +29,7 @@ const CHUNK: u32 = 16_384;
 /// Before 6.5 a CPU whose ksoftirqd is about to run leaves all softirqs to it (`kernel/softirq.c`, `ksoftirqd_running`):
 /// what a batch put into a veth's ring stays there until the sender lets go of the CPU, and a ring holds four batches.
 pub fn unhurried_batches() -> Option<u32> {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    Kernel::of_release(&release).filter(|kernel| *kernel < Kernel(6, 5)).map(|_| 2)
+    Kernel::running().filter(|kernel| *kernel < Kernel(6, 5)).map(|_| 2)
 }
 
 /// A run of live frames.
@@ -98,11 +97,8 @@ fn offered(sources: &[Source]) -> Result<u64, ProgramError> {
 /// # Errors
 /// Where the kernel refuses the run, or there are fewer CPUs than senders.
 pub fn send(lab: &mut Lab, run: &Live<'_>) -> Result<u64, LabError> {
-    let from = run.key.from;
-    let port = lab.topology().port_name(from);
-    let cpus = lab.sender_cpus(from, run.key.senders)?;
-    lab.sources(run.key)?;
-    let (thread, sources, netns) = lab.thread_and_sources(from);
+    let port = lab.topology().port_name(run.key.from);
+    let (thread, Sources { each: sources, cpus, .. }, netns) = lab.sending(run.key)?;
     let before = offered(sources)?;
     let started = Instant::now();
     let failed = |source: io::Error| LabError::Send { port: port.clone(), source };
@@ -110,7 +106,7 @@ pub fn send(lab: &mut Lab, run: &Live<'_>) -> Result<u64, LabError> {
         inside.enter(netns, || -> Result<u64, LabError> {
             let _pinned = Pinned::to(cpus[0]).map_err(|errno| failed(errno.into()))?;
             let round = run.round(sources.len() as u64);
-            let one_round = |frames: &mut dyn FnMut(u64) -> Result<(), LabError>| -> Result<u64, LabError> {
+            let rounds = |frames: &mut dyn FnMut(u64) -> Result<(), LabError>| -> Result<u64, LabError> {
                 loop {
                     let made = offered(sources)? - before;
                     (run.progress)(made);
@@ -123,12 +119,12 @@ pub fn send(lab: &mut Lab, run: &Live<'_>) -> Result<u64, LabError> {
                     }
                 }
             };
-            match sources {
-                [source] => one_round(&mut |frames| {
-                    call(source, frames as u32, run.batch, run.batches.is_some()).map_err(failed)
-                }),
-                _ => Together::run(sources, &cpus, run, |together| {
-                    one_round(&mut |frames| together.round(&sources[0], frames, run).map_err(failed))
+            match sources.as_slice() {
+                [source] => {
+                    rounds(&mut |frames| call(source, frames as u32, run.batch, run.batches.is_some()).map_err(failed))
+                }
+                _ => Together::run(sources, cpus, run, |together| {
+                    rounds(&mut |frames| together.round(&sources[0], frames, run).map_err(failed))
                 })
                 .map_err(failed)?,
             }

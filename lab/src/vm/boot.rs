@@ -109,13 +109,13 @@ pub fn boot(
         }
         Ok(())
     };
-    let mut plugged = machine.uncabled();
+    let mut uncabled = machine.uncabled();
     loop {
         if stop.is_asked() {
             return Err(VmError::Interrupted);
         }
-        if !plugged.is_empty() && monitor::unplug(&folder.join(monitor::SOCKET), &plugged)? {
-            plugged.clear();
+        if !uncabled.is_empty() && monitor::unplug(&folder.join(monitor::SOCKET), &uncabled)? {
+            uncabled.clear();
         }
         let ended = family.wait(LOOK)?;
         copy(&mut streams)?;

@@ -14,7 +14,7 @@ use crate::{
     host::{
         HostError,
         ethtool::{Ethtool, Tuning},
-        netlink::{LinkInfo, Netlink},
+        netlink::Netlink,
         nics::{self, Nic},
         thread::{Inside, LabThread},
     },
@@ -99,7 +99,7 @@ impl Borrowed {
             name: link.name.clone(),
             alt_names: link.alt_names.clone(),
             index: link.index,
-            mac: mac(link),
+            mac: link.mac_text(),
             permanent_mac: ethtool.permanent_mac(&link.name),
             mtu: link.mtu,
             up: link.up,
@@ -156,11 +156,6 @@ impl Borrowed {
         }
         all
     }
-}
-
-/// A device's MAC address as text.
-pub(super) fn mac(link: &LinkInfo) -> String {
-    link.mac.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
 }
 
 /// Where an interrupt's CPUs stand.

@@ -116,7 +116,7 @@ fn settle(inside: &Inside, netlink: &Netlink, index: u32, name: &str, borrowed: 
         Ok(ethtool) => ethtool,
         Err(error) => return vec![error],
     };
-    let mac = super::borrowed::mac(&link);
+    let mac = link.mac_text();
     let differs = (link.mtu, &mac, link.promiscuous) != (borrowed.mtu, &borrowed.mac, borrowed.promiscuous)
         || ethtool.tuning(name) != borrowed.tuning
         || name != borrowed.name;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Borrowed, Lease, LendError, borrowed::affinity};
+use super::{Borrowed, Lease, LendError, Place, borrowed::affinity, give_back};
 use crate::{
     host::{
         HostError,
@@ -41,7 +41,7 @@ pub struct PortSettings<'a> {
     pub irq_cpus: &'a [u32],
 }
 
-/// A NIC that is lent. It has to be given back: `give_back` does it.
+/// A NIC that is lent. It has to be given back.
 #[derive(Debug)]
 pub struct Loan {
     /// What it was like.
@@ -50,6 +50,18 @@ pub struct Loan {
     pub notes: Vec<String>,
     /// The lease.
     pub lease: Lease,
+}
+
+impl Loan {
+    /// Gives the NIC back as it was, and ends the lease; returns what there is to say of that. `places`: where it may be.
+    ///
+    /// # Errors
+    /// Everything that could not be put back, each in words; the lease stays then.
+    pub(crate) fn give_back(self, inside: &Inside, places: &[Place<'_>]) -> Result<Vec<String>, Vec<String>> {
+        let said = give_back(inside, &self.borrowed, places)?;
+        self.lease.end();
+        Ok(said)
+    }
 }
 
 /// Lends a NIC: from the home namespace into a node's, with a port's name, index and settings, and still down.

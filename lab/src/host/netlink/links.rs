@@ -54,6 +54,18 @@ pub struct LinkInfo {
     pub stats: LinkStats,
 }
 
+impl LinkInfo {
+    /// Its MAC address as text.
+    pub fn mac_text(&self) -> String {
+        mac_text(&self.mac)
+    }
+}
+
+/// A hardware address as text, of whatever length.
+pub fn mac_text(address: &[u8]) -> String {
+    address.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
+}
+
 /// A device's own counters, in frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LinkStats {

@@ -9,7 +9,7 @@ mod veth;
 
 use std::net::IpAddr;
 
-pub use links::{LinkInfo, LinkStats};
+pub use links::{LinkInfo, LinkStats, mac_text};
 pub use netdev::{DeviceFeatures, xdp_features};
 use netlink_packet_route::{
     link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo as LinkKindInfo, LinkMessage},

@@ -158,7 +158,7 @@ fn nic(
         irqs: pci.as_deref().map(irqs).unwrap_or_default(),
         leased_by: address.as_deref().and_then(leases::holder),
         pci: address,
-        mac: mac(link),
+        mac: link.mac_text(),
         mtu: link.mtu,
         // ARPHRD_ETHER, which wireless devices have too.
         not_ethernet: read("type").is_some_and(|kind| kind != "1") || sysfs.join("phy80211").exists(),
@@ -192,12 +192,8 @@ fn bound(list: &str) -> Vec<u32> {
 fn sysfs_of(link: &LinkInfo) -> PathBuf {
     let folder = Path::new("/sys/class/net").join(&link.name);
     let is_it = read(&folder.join("ifindex")) == Some(link.index.to_string())
-        && read(&folder.join("address")).is_some_and(|address| address == mac(link));
+        && read(&folder.join("address")).is_some_and(|address| address == link.mac_text());
     if is_it { folder } else { PathBuf::from("/sys/class/net/ of another namespace") }
-}
-
-fn mac(link: &LinkInfo) -> String {
-    link.mac.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
 }
 
 /// Queue pairs where the driver has those, else receive queues.
