@@ -126,6 +126,6 @@ impl Lab {
     pub(crate) fn sending(&mut self, key: &SourceKey) -> Result<(&LabThread, &Sources, &Netns), LabError> {
         self.sources(key)?;
         let sources = self.sources.as_ref().expect("loaded above");
-        Ok((&self.thread, sources, &self.network.at(&self.topology, key.from).netns))
+        Ok((&self.thread, sources, self.netns_of(key.from)))
     }
 }

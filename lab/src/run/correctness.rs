@@ -190,14 +190,13 @@ fn come_to_rest(
 fn observe(lab: &Lab, scenario: &Scenario, offered: u64, now: &Reading) -> Result<Observation, LabError> {
     let topology = lab.topology();
     let states = lab.port_states()?;
-    let at = |port: PortId| lab.installed_at(port);
     let ports = (0..topology.ports.len())
         .map(PortId)
         .map(|port| {
-            let have = at(port);
+            let have = lab.installed_at(port);
             let peer = topology.peer(port);
             let reading = &now.ports[port.0];
-            let polls = |port: PortId| topology.ports[port.0].gro == Some(true) || at(port).is_some();
+            let polls = |port: PortId| topology.ports[port.0].gro == Some(true) || lab.installed_at(port).is_some();
             let state = |port: PortId| &states[port.0];
             PortObservation {
                 role: have.map_or(Role::Stack, role),
