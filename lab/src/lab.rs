@@ -26,6 +26,7 @@ pub use install::{Anchor, Held, Installed, Site, Wanted, wanted};
 pub use instance::Instance;
 pub use network::{Network, Place, bridge_netns_name, ifindex, netns_name};
 pub use pace::Pace;
+pub(crate) use pace::WaitFor;
 pub use placement::cpu_remarks;
 pub use receiver::Receiver;
 pub use sources::SourceKey;

@@ -20,6 +20,15 @@ use crate::{
     xdp::XdpMode,
 };
 
+/// Which rings a sender keeps from overflowing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitFor {
+    /// All: no frame may be lost.
+    All,
+    /// Those of veths that an old kernel leaves to ksoftirqd: what is lost by other ones is what the scenario is about.
+    Deferred,
+}
+
 /// How a sender waits for those that receive, so that no ring overflows.
 #[derive(Debug)]
 pub struct Pace {
@@ -130,9 +139,25 @@ impl Pace {
 impl Lab {
     /// How a sender of a scenario's frames must wait for those that receive them by `AF_XDP`, or on another CPU, be it behind a
     /// NIC or the one of another sender, or in ksoftirqd, as before Linux 6.5; `None` where none does.
-    pub(crate) fn pace(&self, scenario: &Scenario) -> Result<Option<Pace>, LabError> {
+    pub(crate) fn pace(&self, scenario: &Scenario, wait_for: WaitFor) -> Result<Option<Pace>, LabError> {
         let walk = self.topology.walk(scenario);
-        let receivers = self.installed.iter().flat_map(|have| &have.receivers);
+        let receivers: Vec<&Receiver> = self.installed.iter().flat_map(|have| &have.receivers).collect();
+        let receives = |port: PortId| receivers.iter().any(|receiver| receiver.port == port);
+        // There a veth's ring may be left to another thread of the sender's own CPU, which yielding alone need not let run.
+        let defers = unhurried_batches().is_some();
+        // A ring that gets a share of the frames is emptied by the time that the one before it is, and to wait for it would
+        // take until all is idle, each time.
+        let spreads = |have: &&Installed| have.wanted.body.builtin() != Some(Builtin::Broadcast);
+        let spread = self.installed.iter().filter(spreads).map(|have| have.wanted.body.ports());
+        let shares: Vec<PortId> =
+            spread.filter(|to| to.len() > 1).flatten().filter_map(|to| self.topology.peer(to)).collect();
+        let is_deferred = |port: PortId| defers && !self.is_nic(port) && !shares.contains(&port);
+        let later = defers || !self.network.lent.is_empty();
+        let arrivals = walk.arrivals.iter().copied();
+        if wait_for == WaitFor::Deferred {
+            let rings = self.rings(arrivals.filter(|port| is_deferred(*port) && !receives(*port)))?;
+            return Pace::of(std::iter::empty(), Vec::new(), rings, later);
+        }
         let mut queues = Vec::new();
         for have in self.installed.iter().filter(|have| have.wanted.body.builtin() == Some(Builtin::Cpumap)) {
             let Some(watch) = &self.watch else { continue };
@@ -142,22 +167,18 @@ impl Lab {
                 queues.push((have.wanted.body.options.queue, watch.counter(key)?, times));
             }
         }
+        let is_later = |port: &PortId| self.is_nic(*port) || scenario.traffic.senders > 1 || is_deferred(*port);
+        let rings = self.rings(arrivals.filter(is_later))?;
+        let reached = receivers.iter().copied().filter(|receiver| walk.arrivals.contains(&receiver.port));
+        Pace::of(reached, queues, rings, later)
+    }
+
+    /// The rings that frames cross to come in by some ports, where a program counts them behind it.
+    fn rings(&self, ports: impl Iterator<Item = PortId>) -> Result<Vec<(u32, PortCounter)>, LabError> {
         let mut rings = Vec::new();
-        // There a veth's ring may be left to another thread of the sender's own CPU, which yielding alone need not let run.
-        let deferred = unhurried_batches().is_some();
-        // A ring that gets a share of the frames is emptied by the time that the one before it is, and to wait for it would
-        // take until all is idle, each time.
-        let spreads = |have: &&Installed| have.wanted.body.builtin() != Some(Builtin::Broadcast);
-        let spread = self.installed.iter().filter(spreads).map(|have| have.wanted.body.ports());
-        let shares: Vec<PortId> =
-            spread.filter(|to| to.len() > 1).flatten().filter_map(|to| self.topology.peer(to)).collect();
-        for port in walk.arrivals.iter().copied() {
-            let is_nic = self.is_nic(port);
-            if !is_nic && scenario.traffic.senders == 1 && (!deferred || shares.contains(&port)) {
-                continue;
-            }
+        for port in ports {
             let Some(counter) = self.port_counter(port)? else { continue };
-            let ring = if is_nic {
+            let ring = if self.is_nic(port) {
                 let (topology, network) = (&self.topology, &self.network);
                 self.thread.run(|inside| cabling::ring(inside, topology, network, port))?.unwrap_or(cabling::RING)
             } else {
@@ -165,7 +186,6 @@ impl Lab {
             };
             rings.push((ring, counter));
         }
-        let later = deferred || !self.network.lent.is_empty();
-        Pace::of(receivers.filter(|receiver| walk.arrivals.contains(&receiver.port)), queues, rings, later)
+        Ok(rings)
     }
 }

@@ -10,7 +10,7 @@ use super::{
     amount_and_engine, checks,
 };
 use crate::{
-    lab::{Installed, Lab, LabError, SourceKey},
+    lab::{Installed, Lab, LabError, SourceKey, WaitFor},
     observe::{
         causes::{Peer, Target},
         ledger::{DropReasons, Observation, PortObservation, Role, Settled, settle},
@@ -122,9 +122,13 @@ fn send(
     let spec = frame_spec(lab.topology(), traffic, &scenario.expect.deliver, lab.instance().number)?;
     let heard = |made: u64| progress.frames(made, of);
     // Where the file says that frames are lost, they may be sent faster than they are received: but for what an old kernel
-    // leaves in the rings, which is not what the file is about unless its bursts are large.
-    let small = matches!(engine, Engine::Live { batch } if live::unhurried_batches().is_some() && batch <= SMALL_BATCH);
-    let pace = if scenario.expect.lost == 0 || small { lab.pace(scenario)? } else { None };
+    // leaves in veths' rings, which is not what the file is about unless its bursts are large.
+    let small = matches!(engine, Engine::Live { batch } if batch <= SMALL_BATCH);
+    let pace = match scenario.expect.lost {
+        0 => lab.pace(scenario, WaitFor::All)?,
+        _ if small => lab.pace(scenario, WaitFor::Deferred)?,
+        _ => None,
+    };
     let pace = pace.as_ref();
     match engine {
         Engine::Live { batch } => {

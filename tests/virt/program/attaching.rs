@@ -10,7 +10,7 @@ use crate::kernel;
 
 use super::{
     frames::template,
-    net::{attach, builtin, in_namespace, ip, loaded, port, source, veth},
+    net::{attach, builtin, in_namespace, ip, loaded, port, send, source, veth},
 };
 
 /// The message of a refused attach in native mode to port 0.
@@ -77,12 +77,12 @@ fn a_swap_in_place_loses_no_frame() {
         let programs = [Builtin::Drop, Builtin::Sink].map(|which| loaded(&builtin(which), 2, 1));
         let link: XdpLink = attach(&programs[0], 1);
         let source = source(&template(false, 60), 1, 0);
+        let seen = || programs.each_ref().map(|program| program.counters().unwrap().unwrap()[1].ours);
         for turn in 0..20 {
             link.update(&programs[turn % 2]).unwrap();
-            source.run(640, 64).unwrap();
+            send(&source, 640, || seen().iter().sum());
         }
-        let seen = programs.map(|program| program.counters().unwrap().unwrap()[1].ours);
-        assert_eq!(seen, [6_400, 6_400]);
+        assert_eq!(seen(), [6_400, 6_400]);
     });
 }
 

@@ -4,12 +4,14 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::LazyLock,
+    time::{Duration, Instant},
 };
 
 use xdplab::{
     host::bpffs::BpfFs,
     program::{LoadContext, Source, SourceSpec, XdpLink, XdpProgram, load},
     topology::{Builtin, Datum, MapContents, Options, PortId, ProgramBody, ProgramSource},
+    traffic::{cpu::Pinned, live::unhurried_batches},
     xdp::XdpMode,
 };
 use xdplab_wire::records::IFINDEX_BASE;
@@ -110,4 +112,23 @@ pub(crate) fn source(template: &[u8], flows: u32, target: u32) -> Source {
     let mut source = Source::load(&spec).unwrap_or_else(|error| panic!("{error}"));
     source.set_target(port(target)).unwrap_or_else(|error| panic!("{error}"));
     source
+}
+
+/// Sends so many frames as a lab does: from one CPU, whose stamps alone the counters then hold, and on an old kernel few at
+/// a time, until that many are `counted`, which counts those of earlier calls too.
+pub(super) fn send(source: &Source, frames: u32, counted: impl Fn() -> u64) {
+    const BATCH: u32 = 64;
+    let _pinned = Pinned::here().unwrap();
+    let chunk = unhurried_batches().map_or(frames, |batches| batches * BATCH);
+    let mut made = 0;
+    while made < frames {
+        let before = counted();
+        let now = chunk.min(frames - made);
+        source.run(now, BATCH).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while counted() < before + u64::from(now) && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        made += now;
+    }
 }

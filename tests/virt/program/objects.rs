@@ -9,7 +9,7 @@ use xdplab::{
 
 use super::{
     frames::template,
-    net::{attach, builtin, context, in_namespace, loaded, port, source, veth},
+    net::{attach, builtin, context, in_namespace, loaded, port, send, source, veth},
 };
 
 const XDP_ABORTED: u32 = 0;
@@ -86,8 +86,9 @@ fn a_user_s_devmap_takes_ports_and_an_egress_program() {
         let forward = must_load(&body);
         let sink = loaded(&builtin(Builtin::Sink), 4, 1);
         let _links = [attach(&forward, 1), attach(&sink, 3)];
-        source(&template(false, 60), 1, 0).run(640, 64).unwrap();
-        assert_eq!(sink.counters().unwrap().unwrap()[3].ours, 640);
+        let counted = || sink.counters().unwrap().unwrap()[3].ours;
+        send(&source(&template(false, 60), 1, 0), 640, counted);
+        assert_eq!(counted(), 640);
         let _ = port(0);
     });
 }

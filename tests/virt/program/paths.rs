@@ -5,7 +5,7 @@ use xdplab_wire::records::STAMP_EVERY;
 
 use super::{
     frames::template,
-    net::{attach, builtin, in_namespace, loaded, source, to_ports, veth},
+    net::{attach, builtin, in_namespace, loaded, send, source, to_ports, veth},
 };
 
 const FRAMES: u32 = 100_000;
@@ -17,7 +17,7 @@ fn every_frame_of_the_source_is_dropped_and_counted() {
         let drop = loaded(&builtin(Builtin::Drop), 2, 1);
         let _link = attach(&drop, 1);
         let source = source(&template(false, 60), 1, 0);
-        source.run(FRAMES, 64).unwrap();
+        send(&source, FRAMES, || drop.counters().unwrap().unwrap()[1].ours);
         let state = source.state().unwrap();
         assert_eq!(state.offered, u64::from(FRAMES));
         assert_eq!(state.sequence, FRAMES);
@@ -38,8 +38,9 @@ fn flows_are_spread_over_targets_and_arrive_in_order() {
             let sink = loaded(&builtin(Builtin::Sink), 6, 7);
             let _links = [attach(&redirect, 1), attach(&sink, 3), attach(&sink, 5)];
             let source = source(&template(ipv6, length), 7, 0);
-            source.run(7_000, 64).unwrap();
-            let seen = sink.counters().unwrap().unwrap();
+            let seen = || sink.counters().unwrap().unwrap();
+            send(&source, 7_000, || seen().iter().map(|port| port.ours).sum());
+            let seen = seen();
             // Flows 0, 2, 4, 6 to the first target, 1, 3, 5 to the second.
             assert_eq!((seen[3].ours, seen[5].ours), (4_000, 3_000), "{seen:?}");
             assert!(
