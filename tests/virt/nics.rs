@@ -8,6 +8,7 @@ use std::{
 use xdplab::{
     drivers::{Answer, From},
     host::nics::{Inventory, Nic, Refusal, inventory},
+    program::{Traits, TraitsSpec},
     topology::Builtin,
     xdp::XdpFeatures,
 };
@@ -15,6 +16,7 @@ use xdplab::{
 use crate::program::{
     frames::template,
     net::{self, attach, builtin, loaded, source},
+    traits::verifier_takes_traits,
 };
 
 fn ip(arguments: &str) {
@@ -92,6 +94,47 @@ fn what_stands_on_a_device_is_named() {
         let found = inventory().unwrap();
         assert_eq!(nic(&found, "p0").uppers, ["p0-over"]);
         assert_eq!(nic(&found, "p0").alt_names, ["a-rather-long-name-of-p0"]);
+    });
+}
+
+#[test]
+fn what_stands_on_a_device_from_another_namespace_is_named_with_a_way_there() {
+    with_a_pair(|| {
+        // The process that this thread becomes a child's parent of keeps the other namespace.
+        let mut box_ = Command::new("unshare").args(["--net", "sleep", "60"]).spawn().expect("unshare");
+        let own = fs::read_link("/proc/thread-self/ns/net").unwrap();
+        let theirs = format!("/proc/{}/ns/net", box_.id());
+        while fs::read_link(&theirs).is_ok_and(|netns| netns == own) {
+            std::thread::yield_now();
+        }
+        ip("link add link p0 name p0-over type macvlan");
+        ip(&format!("link set p0-over netns {}", box_.id()));
+        ip("link add link p1 name p1.7 type vlan id 7");
+        ip(&format!("link set p1.7 netns {}", box_.id()));
+        let found = inventory().unwrap();
+        box_.kill().and_then(|()| box_.wait()).unwrap();
+        for (name, upper) in [("p0", "p0-over"), ("p1", "p1.7")] {
+            let [above] = nic(&found, name).uppers_elsewhere.as_slice() else { panic!("{found:#?}") };
+            assert_eq!((above.name.as_str(), above.netns.to_str().unwrap()), (upper, theirs.as_str()));
+            assert_eq!(nic(&found, name).uppers, [""; 0]);
+        }
+    });
+}
+
+#[test]
+fn a_program_for_traffic_control_without_a_qdisc_is_seen() {
+    // Where it doesn't, there is no TCX either.
+    if !verifier_takes_traits() {
+        return;
+    }
+    with_a_pair(|| {
+        let mut traits = Traits::load(&TraitsSpec::default(), &[]).unwrap();
+        traits.attach_tc("p0").unwrap();
+        let during = inventory().unwrap();
+        assert_eq!((nic(&during, "p0").tcx_programs.len(), nic(&during, "p0").qdiscs.len()), (1, 0));
+        assert_eq!(nic(&during, "p1").tcx_programs, [0; 0]);
+        drop(traits);
+        assert_eq!(nic(&inventory().unwrap(), "p0").tcx_programs, [0; 0]);
     });
 }
 

@@ -99,7 +99,11 @@ impl Netns {
         Self::open(&named(name))
     }
 
-    fn open(path: &Path) -> Result<Self, HostError> {
+    /// Opens a namespace by a file that leads to it.
+    ///
+    /// # Errors
+    /// Where there is none, or the caller may not.
+    pub(super) fn open(path: &Path) -> Result<Self, HostError> {
         let failed = |source| HostError::File { operation: "open", path: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
         let inode = file.metadata().map_err(failed)?.ino();
@@ -184,6 +188,11 @@ pub(super) fn tidy_folder() {
     }
     // Where others have namespaces in it by now, it is theirs.
     let _ = fs::remove_file(&note);
+}
+
+/// Where all named namespaces stand.
+pub(super) fn names() -> Vec<PathBuf> {
+    fs::read_dir(NAMED).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
 /// Where a named namespace stands.

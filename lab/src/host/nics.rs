@@ -2,6 +2,7 @@
 //!
 //! Only devices of the namespace that the process was started in are seen, and of sysfs what was mounted there.
 
+mod elsewhere;
 mod leases;
 mod read;
 mod refusal;
@@ -10,6 +11,7 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
+pub use elsewhere::UpperElsewhere;
 pub use leases::lease_path;
 pub use read::{Inventory, inventory, inventory_for};
 pub(crate) use read::{device_of, irqs_of};
@@ -98,10 +100,14 @@ pub struct Nic {
     pub master: Option<String>,
     /// Devices that stand on it, such as VLANs.
     pub uppers: Vec<String>,
+    /// The same from other namespaces, such as a container's macvlan.
+    pub uppers_elsewhere: Vec<UpperElsewhere>,
     /// Whether somebody set a route that goes out by it.
     pub routed: bool,
     /// The queueing disciplines that somebody set on it, by their kinds; filters stand on one, too.
     pub qdiscs: Vec<String>,
+    /// Ids of programs that are attached to it for traffic control without a qdisc (TCX).
+    pub tcx_programs: Vec<u32>,
     /// Packet sockets that are bound to it: captures, address clients, discovery daemons.
     pub listeners: u32,
     /// The lab that has leased it.

@@ -46,6 +46,8 @@ pub struct LinkInfo {
     pub master: Option<u32>,
     /// Index of the device of this namespace that it stands on, as a VLAN does.
     pub lower: Option<u32>,
+    /// The same of another namespace: its index there, and what this namespace calls that one.
+    pub lower_elsewhere: Option<(u32, i32)>,
     /// Number of receive queues.
     pub rx_queues: u32,
     /// Number of transmit queues.
@@ -94,7 +96,7 @@ fn info(message: LinkMessage) -> LinkInfo {
         promiscuous: message.header.flags.contains(LinkFlags::Promisc),
         ..LinkInfo::default()
     };
-    let (mut lower_is_elsewhere, mut is_veth) = (false, false);
+    let (mut elsewhere, mut is_veth) = (None, false);
     for attribute in message.attributes {
         match attribute {
             LinkAttribute::IfName(name) => link.name = name,
@@ -107,7 +109,7 @@ fn info(message: LinkMessage) -> LinkInfo {
             LinkAttribute::Controller(index) => link.master = Some(index),
             LinkAttribute::Link(index) => link.lower = Some(index).filter(|index| *index != 0),
             LinkAttribute::LinkInfo(parts) => is_veth = parts.contains(&LinkKindInfo::Kind(InfoKind::Veth)),
-            LinkAttribute::LinkNetNsId(_) => lower_is_elsewhere = true,
+            LinkAttribute::LinkNetNsId(id) => elsewhere = Some(id),
             LinkAttribute::PropList(names) => {
                 link.alt_names = names
                     .into_iter()
@@ -139,7 +141,8 @@ fn info(message: LinkMessage) -> LinkInfo {
         }
     }
     // An index of another namespace means nothing in this one, and a veth does not stand on its peer.
-    link.lower = link.lower.filter(|_| !lower_is_elsewhere && !is_veth);
+    let lower = link.lower.filter(|_| !is_veth);
+    (link.lower, link.lower_elsewhere) = (lower.filter(|_| elsewhere.is_none()), lower.zip(elsewhere));
     link
 }
 
@@ -153,8 +156,12 @@ mod tests {
         message.attributes = vec![LinkAttribute::Link(2)];
         assert_eq!(info(message.clone()).lower, Some(2));
         message.attributes.push(LinkAttribute::LinkNetNsId(0));
-        assert_eq!(info(message.clone()).lower, None);
-        message.attributes[1] = LinkAttribute::LinkInfo(vec![LinkKindInfo::Kind(InfoKind::Veth)]);
+        let found = info(message.clone());
+        assert_eq!((found.lower, found.lower_elsewhere), (None, Some((2, 0))));
+        message.attributes.push(LinkAttribute::LinkInfo(vec![LinkKindInfo::Kind(InfoKind::Veth)]));
+        let found = info(message.clone());
+        assert_eq!((found.lower, found.lower_elsewhere), (None, None));
+        message.attributes.remove(1);
         assert_eq!(info(message).lower, None);
     }
 }

@@ -4,6 +4,7 @@ mod error;
 mod lent;
 mod links;
 mod netdev;
+mod nsid;
 mod routes;
 mod veth;
 
@@ -187,6 +188,14 @@ impl Netlink {
     /// Where the kernel refuses.
     pub async fn links(&self) -> Result<Vec<LinkInfo>, HostError> {
         links::all(&self.handle).await
+    }
+
+    /// The number by which the namespace calls another one; `None` where nothing in it needed one yet.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub async fn id_of(&self, netns: &Netns) -> Result<Option<i32>, HostError> {
+        nsid::id_of(&self.handle, netns).await
     }
 
     /// Addresses with their prefix lengths, each behind its device's index.

@@ -7,7 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Address, Context, Nic, Setting, leases, may_take};
+use aya::programs::{SchedClassifier, TcAttachType};
+
+use super::{Address, Context, Nic, Setting, elsewhere, leases, may_take};
 use crate::{
     drivers::{self, Kernel},
     host::{
@@ -50,12 +52,13 @@ pub(crate) fn irqs_of(pci: &str) -> Vec<u32> {
 /// Where netlink can't be used.
 pub fn inventory_for(lab: Option<&str>) -> Result<Inventory, HostError> {
     let thread = LabThread::start("nics")?;
-    let (links, addresses, routed, qdiscs) = thread.run(|inside| {
+    let (links, addresses, routed, qdiscs, elsewhere) = thread.run(|inside| {
         let netlink = Netlink::open_at_home(inside)?;
-        inside.block_on(async {
+        let (links, addresses, routed, qdiscs) = inside.block_on(async {
             let (links, addresses) = (netlink.links().await?, netlink.addresses().await?);
             Ok::<_, HostError>((links, addresses, netlink.routed().await?, netlink.qdiscs().await?))
-        })
+        })?;
+        Ok::<_, HostError>((links, addresses, routed, qdiscs, elsewhere::uppers(inside)))
     })?;
     let listeners = bound(&fs::read_to_string("/proc/thread-self/net/packet").unwrap_or_default());
     let features = netlink::xdp_features()?;
@@ -73,6 +76,9 @@ pub fn inventory_for(lab: Option<&str>) -> Result<Inventory, HostError> {
             nic.routed = routed.by_a_user.contains(&link.index);
             let own = qdiscs.iter().filter(|(index, _)| *index == link.index);
             nic.qdiscs = own.map(|(_, kind)| kind.clone()).collect();
+            nic.tcx_programs = tcx_programs(&link.name);
+            let above = elsewhere.iter().filter(|(index, _)| *index == link.index);
+            nic.uppers_elsewhere = above.map(|(_, upper)| upper.clone()).collect();
             nic.listeners = listeners.iter().filter(|index| **index == link.index).count() as u32;
             nic
         })
@@ -111,6 +117,16 @@ fn inherit_default_routes(nics: &mut [Nic], links: &[LinkInfo]) {
             return;
         }
     }
+}
+
+/// Ids of the programs for traffic control that are attached to a device of the caller's namespace by links (TCX).
+fn tcx_programs(name: &str) -> Vec<u32> {
+    [TcAttachType::Ingress, TcAttachType::Egress]
+        .into_iter()
+        // Before Linux 6.6 there are none, and nobody but root is told.
+        .filter_map(|direction| SchedClassifier::query_tcx(name, direction).ok())
+        .flat_map(|(_, programs)| programs.iter().map(aya::programs::ProgramInfo::id).collect::<Vec<_>>())
+        .collect()
 }
 
 /// Whether a device stands on the one of that index, as a VLAN does.

@@ -4,7 +4,7 @@ use std::{fmt, net::IpAddr};
 
 use serde::Serialize;
 
-use super::Nic;
+use super::{Nic, UpperElsewhere};
 
 /// What matters besides the NIC itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,6 +44,11 @@ pub enum Refusal {
         /// Those devices.
         uppers: Vec<String>,
     },
+    /// Devices of other namespaces stand on it.
+    CarriesElsewhere {
+        /// Those devices.
+        uppers: Vec<UpperElsewhere>,
+    },
     /// It has an address.
     Address {
         /// The first one.
@@ -55,6 +60,11 @@ pub enum Refusal {
     TrafficControl {
         /// Its kind.
         qdisc: String,
+    },
+    /// It has a program for traffic control without a qdisc: that would see the lab's frames.
+    Tcx {
+        /// The program's id.
+        id: u32,
     },
     /// Packet sockets are bound to it, which break when it moves.
     Listened {
@@ -82,9 +92,14 @@ impl fmt::Display for Refusal {
             Self::LoggedInOver { address } => write!(f, "you are logged in over it ({address})"),
             Self::Enslaved { master } => write!(f, "is a port of {master}"),
             Self::Carries { uppers } => write!(f, "carries {}", uppers.join(", ")),
+            Self::CarriesElsewhere { uppers } => {
+                let each = uppers.iter().map(|upper| format!("{} of {}", upper.name, upper.netns.display()));
+                write!(f, "carries {}", each.collect::<Vec<_>>().join(", "))
+            }
             Self::Address { address } => write!(f, "has the address {address}"),
             Self::Routed => f.write_str("has a route of its own"),
             Self::TrafficControl { qdisc } => write!(f, "has traffic control set (qdisc {qdisc})"),
+            Self::Tcx { id } => write!(f, "has a TCX program (id {id})"),
             Self::Listened { sockets: 1 } => f.write_str("a packet socket listens on it"),
             Self::Listened { sockets } => write!(f, "{sockets} packet sockets listen on it"),
             Self::Program { id } => write!(f, "has an XDP program (id {id})"),
@@ -102,12 +117,19 @@ impl Refusal {
             Self::Carries { uppers } => {
                 Some(uppers.iter().map(|upper| format!("ip link del {upper}")).collect::<Vec<_>>().join("; "))
             }
+            Self::CarriesElsewhere { uppers } => {
+                let each = uppers
+                    .iter()
+                    .map(|upper| format!("nsenter --net={} ip link del {}", upper.netns.display(), upper.name));
+                Some(each.collect::<Vec<_>>().join("; "))
+            }
             Self::Address { .. } => Some(format!("ip address flush dev {nic}")),
             Self::Routed => Some(format!("ip route flush dev {nic}; ip -6 route flush dev {nic} proto boot")),
             Self::TrafficControl { qdisc } => {
                 let parent = if matches!(qdisc.as_str(), "clsact" | "ingress") { qdisc } else { "root" };
                 Some(format!("tc qdisc del dev {nic} {parent}"))
             }
+            Self::Tcx { .. } => Some(format!("end the process that attached it; `bpftool net show dev {nic}` shows its link")),
             Self::Listened { .. } => Some("end the process that `ss --packet --processes` shows".to_owned()),
             Self::Program { .. } => Some(format!("ip link set {nic} xdp off; or end the process that attached it")),
             Self::Leased { lab } => Some(format!("xdplab down {lab}")),
@@ -147,6 +169,9 @@ pub fn may_take(nic: &Nic, context: &Context) -> Result<(), Refusal> {
     if !nic.uppers.is_empty() {
         return Err(Refusal::Carries { uppers: nic.uppers.clone() });
     }
+    if !nic.uppers_elsewhere.is_empty() {
+        return Err(Refusal::CarriesElsewhere { uppers: nic.uppers_elsewhere.clone() });
+    }
     // Every IPv6 device that is up has a link-local address, which nobody gave it.
     if let Some(address) = nic.addresses.iter().find(|address| !is_link_local(address.ip)) {
         return Err(Refusal::Address { address: address.ip });
@@ -156,6 +181,9 @@ pub fn may_take(nic: &Nic, context: &Context) -> Result<(), Refusal> {
     }
     if let Some(qdisc) = nic.qdiscs.first() {
         return Err(Refusal::TrafficControl { qdisc: qdisc.clone() });
+    }
+    if let Some(id) = nic.tcx_programs.first() {
+        return Err(Refusal::Tcx { id: *id });
     }
     if nic.listeners > 0 {
         return Err(Refusal::Listened { sockets: nic.listeners });
@@ -211,6 +239,11 @@ mod tests {
         assert_eq!(refusal(|nic| nic.addresses.push(address("192.0.2.1"))), "has the address 192.0.2.1");
         assert_eq!(refusal(|nic| nic.routed = true), "has a route of its own");
         assert_eq!(refusal(|nic| nic.qdiscs.push("clsact".to_owned())), "has traffic control set (qdisc clsact)");
+        assert_eq!(refusal(|nic| nic.tcx_programs = vec![9]), "has a TCX program (id 9)");
+        let upper = UpperElsewhere { name: "p1-over".to_owned(), netns: "/run/netns/box".into() };
+        assert_eq!(refusal(|nic| nic.uppers_elsewhere = vec![upper.clone()]), "carries p1-over of /run/netns/box");
+        let fix = Refusal::CarriesElsewhere { uppers: vec![upper] }.fix("p1");
+        assert_eq!(fix.as_deref(), Some("nsenter --net=/run/netns/box ip link del p1-over"));
         assert_eq!(refusal(|nic| nic.listeners = 1), "a packet socket listens on it");
         assert_eq!(refusal(|nic| nic.native_program = Some(9)), "has an XDP program (id 9)");
         assert_eq!(refusal(|nic| nic.other_program = Some(9)), "has an XDP program (id 9)");
