@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     baseline,
-    host::lock::HostLock,
+    host::{hypervisor, lock::HostLock},
     lab::{Cabling, Lab, LabError, NicChoice, cpu_remarks},
     observe::ledger::Settled,
     program::watch::EventSet,
@@ -216,11 +216,12 @@ fn judge(
     cabling: &Cabling,
     cpu: &str,
 ) -> Vec<ScenarioRecord> {
+    let emulated = hypervisor::is_emulated();
     let mut costs: BTreeMap<XdpMode, BTreeMap<String, checks::Priced>> = BTreeMap::new();
     for case in &cases {
         if let Some(cost) = &case.cost {
             let name = topology.scenarios[case.scenario.0].name.clone();
-            let priced = checks::Priced { cost: cost.clone(), saturation: case.saturation.clone() };
+            let priced = checks::Priced { cost: cost.clone(), saturation: case.saturation.clone(), emulated };
             costs.entry(case.mode).or_default().insert(name, priced);
         }
     }

@@ -8,7 +8,10 @@ use nix::{
 };
 use xdplab::{
     Lab,
-    host::xsk::{RING, XskReceiver, XskSender, XskSpec},
+    host::{
+        hypervisor,
+        xsk::{RING, XskReceiver, XskSender, XskSpec},
+    },
     lab::{Cabling, LabError, persistent},
     record::{ScenarioRecord, Verdict},
     run::{RunOptions, Silent, run, scenario},
@@ -296,7 +299,9 @@ fn receiving_has_a_price_by_the_receivers_clock() {
     for record in report.scenarios {
         let cost = record.cost.as_ref().expect("priced");
         println!("{}: {:.3} Mpps into user space", record.mode, cost.mpps);
-        assert_eq!(record.verdict, Verdict::Pass, "{record:#?}");
+        // No price of an emulated processor decides anything.
+        let verdict = if hypervisor::is_emulated() { Verdict::Inconclusive } else { Verdict::Pass };
+        assert_eq!(record.verdict, verdict, "{record:#?}");
         assert!(record.notes.iter().any(|note| note == "timed by the receiver's clock at dut:rx0"), "{record:#?}");
     }
 }

@@ -63,7 +63,7 @@ impl std::fmt::Display for Difference {
 }
 
 /// All that is known of one device.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Knowledge {
     /// Its driver.
     pub driver: Option<&'static Driver>,
@@ -113,7 +113,7 @@ impl Knowledge {
             ("native XDP", XdpFeatures::BASIC, self.since(|driver| driver.native)),
             ("frames in several buffers", XdpFeatures::RX_SG, self.since(|driver| driver.frags)),
             ("zero-copy AF_XDP", XdpFeatures::XSK_ZEROCOPY, self.since(|driver| driver.zero_copy)),
-            ("ndo_xdp_xmit", XdpFeatures::NDO_XMIT, self.xmit_known()),
+            ("ndo_xdp_xmit", XdpFeatures::NDO_XMIT, self.xmit_known().filter(|_| self.xmit_is_told())),
         ]
         .into_iter()
         .filter_map(|(what, bit, known)| {
@@ -137,6 +137,12 @@ impl Knowledge {
     fn since(&self, which: impl Fn(&Driver) -> Option<Kernel>) -> Option<bool> {
         let since = which(self.driver?);
         Some(since.is_some_and(|since| self.kernel.is_none_or(|kernel| kernel >= since)))
+    }
+
+    /// Whether what the device says of `ndo_xdp_xmit` can be held against the record: drivers that need a program for it
+    /// differ in what they say until the first one comes.
+    fn xmit_is_told(&self) -> bool {
+        self.has_program || self.driver.is_none_or(|driver| driver.xmit != Xmit::WithProgram)
     }
 
     fn xmit_known(&self) -> Option<bool> {

@@ -36,7 +36,9 @@ pub(super) static DRIVERS: &[Driver] = &[
         name: "vmxnet3",
         devices: "NICs of VMware machines",
         native: Some(Kernel(6, 6)),
-        xmit: Xmit::Always,
+        // It takes frames without one as well, but no longer says so once its first program has gone (`vmxnet3_xdp_set`), and
+        // the kernel goes by that.
+        xmit: Xmit::WithProgram,
         frags: None,
         zero_copy: None,
         // A page less headroom, the shared info, Ethernet header, two VLAN tags and FCS.

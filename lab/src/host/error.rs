@@ -53,18 +53,26 @@ pub enum HostError {
         source: io::Error,
     },
     /// A device has no offload of that name.
-    #[error("{port} has no offload \"{feature}\": it has {known}")]
+    #[error("{port} has no offload \"{feature}\": {help}")]
     NoFeature {
         /// The device.
         port: String,
         /// The name.
         feature: String,
-        /// The names that it has.
-        known: String,
+        /// Which one may be meant, or where all are listed.
+        help: String,
     },
 }
 
 impl HostError {
+    /// The same with a port as the file calls it, in place of a device.
+    pub(crate) fn at(self, port: &str) -> Self {
+        match self {
+            Self::NoFeature { feature, help, .. } => Self::NoFeature { port: port.to_owned(), feature, help },
+            other => other,
+        }
+    }
+
     /// A failed system call.
     pub(crate) fn system(operation: impl Into<String>, source: impl Into<io::Error>) -> Self {
         Self::System { operation: operation.into(), source: source.into() }

@@ -18,6 +18,7 @@ pub use settings::PortSettings;
 pub use tuning::Tuning;
 
 use super::{HostError, netlink::mac_text};
+use crate::topology::did_you_mean;
 
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const GSTRINGS: u32 = 0x1b;
@@ -177,6 +178,17 @@ impl Ethtool {
         Ok(names.into_iter().enumerate().map(|(n, name)| (name, active(n))).collect())
     }
 
+    /// Whether a device has an offload, by its name or ethtool's short one.
+    ///
+    /// # Errors
+    /// Where the device does not have it.
+    pub fn has_feature(&self, port: &str, feature: &str) -> Result<(), HostError> {
+        let names = self.strings(port, SET_FEATURES)?;
+        let short = |name: &String| ALIASES.iter().any(|(short, full)| *short == feature && full == name);
+        let has = names.iter().any(|name| name == feature || short(name));
+        if has { Ok(()) } else { Err(no_feature(port, feature, &names)) }
+    }
+
     /// Switches an offload, by its name or ethtool's short one.
     ///
     /// # Errors
@@ -184,11 +196,7 @@ impl Ethtool {
     pub fn set_feature(&self, port: &str, feature: &str, on: bool) -> Result<(), HostError> {
         let full = ALIASES.iter().find(|(short, _)| *short == feature).map_or(feature, |(_, full)| full);
         let names = self.strings(port, SET_FEATURES)?;
-        let position = names.iter().position(|name| name == full).ok_or_else(|| HostError::NoFeature {
-            port: port.to_owned(),
-            feature: feature.to_owned(),
-            known: names.iter().filter(|n| !n.is_empty()).cloned().collect::<Vec<_>>().join(", "),
-        })?;
+        let position = names.iter().position(|name| name == full).ok_or_else(|| no_feature(port, feature, &names))?;
         let blocks = names.len().div_ceil(32);
         // struct ethtool_sfeatures: command, blocks, then valid, requested a block.
         let mut buffer = vec![0u32; 2 + 2 * blocks];
@@ -260,4 +268,11 @@ fn words(first: u32, second: u32) -> u64 {
 /// A C string in a field of fixed length.
 fn text(field: &[u8]) -> String {
     String::from_utf8_lossy(field.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
+}
+/// That a device has no offload of a name, and which may be meant.
+fn no_feature(port: &str, feature: &str, names: &[String]) -> HostError {
+    let known = ALIASES.iter().map(|(short, _)| *short).chain(names.iter().map(String::as_str));
+    let help = did_you_mean(feature, "it has", known.filter(|name| !name.is_empty()))
+        .unwrap_or_else(|| "`ethtool -k` lists those that a device has".to_owned());
+    HostError::NoFeature { port: port.to_owned(), feature: feature.to_owned(), help }
 }

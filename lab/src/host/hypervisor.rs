@@ -13,6 +13,11 @@ pub fn signature() -> Option<String> {
         .filter(|text| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() || c == ' '))
 }
 
+/// Whether the processor is made up by qemu (TCG): what its instructions take says nothing of any real one.
+pub fn is_emulated() -> bool {
+    signature().as_deref() == Some("TCGTCGTCGTCG")
+}
+
 /// None is known elsewhere.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn signature() -> Option<String> {

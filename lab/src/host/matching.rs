@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::nics::{Nic, Refusal};
-use crate::topology::{HostFile, LinkKind, NicRequirement, Topology};
+use crate::topology::{HOST_FILE, HostFile, LinkKind, NicRequirement, Rings, Topology, did_you_mean};
 
 /// A cable that a topology asks for. Driver and speed bind both of its NICs; PCI address and label each name one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +12,19 @@ pub struct Requirement {
     pub cable: String,
     /// What is asked of its NICs.
     pub nic: NicRequirement,
+    /// What the ports at its two ends ask of them.
+    pub ends: [Demand; 2],
+}
+
+/// What a port asks of the NIC that is to be it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// The port, as `node:port`.
+    pub port: String,
+    /// Its receive and transmit queues.
+    pub queues: u32,
+    /// Its rings, in descriptors.
+    pub rings: Option<Rings>,
 }
 
 /// By requirement, in order: the NICs (indices into the inventory) at the cable's first and second end.
@@ -43,6 +56,28 @@ pub enum Misfit {
     OtherEnd {
         /// That port.
         port: String,
+        /// What it failed; `None`: it is not there.
+        why: Option<Box<Misfit>>,
+    },
+    /// It can't have as many queues as the port that it would be.
+    Queues {
+        /// That port.
+        port: String,
+        /// Asked for.
+        asked: u32,
+        /// At most.
+        most: u32,
+    },
+    /// It can't have as long a ring.
+    Ring {
+        /// The port that it would be.
+        port: String,
+        /// `rx` or `tx`.
+        which: &'static str,
+        /// Asked for, in descriptors.
+        asked: u32,
+        /// At most.
+        most: u32,
     },
     /// Neither it nor the port at the other end of its cable is the one that is asked for.
     NotNamed {
@@ -60,7 +95,18 @@ impl fmt::Display for Misfit {
             Self::Speed { least, has: Some(has) } => write!(f, "speed: {least} Mbit/s asked for, and it has {has}"),
             Self::Speed { least, has: None } => write!(f, "speed: {least} Mbit/s asked for, and its own is not known"),
             Self::NoCable => f.write_str("the host file knows no cable of it"),
-            Self::OtherEnd { port } => write!(f, "its cable leads to {port}, which does not fit"),
+            Self::OtherEnd { port, why: Some(why) } => {
+                write!(f, "its cable leads to {port}, which does not fit: {why}")
+            }
+            Self::OtherEnd { port, why: None } => {
+                write!(f, "its cable leads to {port} by the host file, and this host has no such NIC")
+            }
+            Self::Queues { port, asked, most } => {
+                write!(f, "{port} asks for queues = {asked}, and it can have {most} at most")
+            }
+            Self::Ring { port, which, asked, most } => {
+                write!(f, "{port} asks for rings.{which} = {asked}, and it can have {most} at most")
+            }
             Self::NotNamed { wanted } => write!(f, "{wanted} asked for, which is at neither end of its cable"),
         }
     }
@@ -82,6 +128,8 @@ pub struct NoFit {
     pub unfit: Vec<Unfit>,
     /// Whether each cable fits by itself, and only not all together.
     pub together: bool,
+    /// What else is to be known, and to be done.
+    pub hints: Vec<String>,
 }
 
 impl fmt::Display for NoFit {
@@ -103,16 +151,19 @@ impl fmt::Display for NoFit {
                 }
             }
         }
-        Ok(())
+        self.hints.iter().try_for_each(|hint| write!(f, "\n  {hint}"))
     }
 }
 
 /// The cables that a topology asks for, in its order.
 pub fn requirements(topology: &Topology) -> Vec<Requirement> {
     let cable = |link: &crate::topology::Link| {
-        let LinkKind::Cable(nic) = &link.kind else { return None };
-        let ends: Vec<_> = link.ends.iter().map(|port| topology.port_name(*port)).collect();
-        Some(Requirement { cable: ends.join(" -- "), nic: nic.clone() })
+        let (LinkKind::Cable(nic), [a, b]) = (&link.kind, link.ends.as_slice()) else { return None };
+        let ends = [*a, *b].map(|port| {
+            let wanted = &topology.ports[port.0];
+            Demand { port: topology.port_name(port), queues: wanted.queues, rings: wanted.rings }
+        });
+        Some(Requirement { cable: format!("{} -- {}", ends[0].port, ends[1].port), nic: nic.clone(), ends })
     };
     topology.links.iter().filter_map(cable).collect()
 }
@@ -130,8 +181,7 @@ pub fn assign(requirements: &[Requirement], nics: &[Nic], host: &HostFile) -> Re
     let candidates: Vec<Vec<[usize; 2]>> = requirements
         .iter()
         .map(|wanted| {
-            let fits =
-                |pair: &&[usize; 2]| pair.iter().all(|nic| misfit(&wanted.nic, *nic, nics, &places, host).is_none());
+            let fits = |pair: &&[usize; 2]| pair.iter().all(|nic| misfit(wanted, *nic, nics, &places, host).is_none());
             cables.iter().filter(fits).copied().collect()
         })
         .collect();
@@ -141,7 +191,7 @@ pub fn assign(requirements: &[Requirement], nics: &[Nic], host: &HostFile) -> Re
             .iter()
             .enumerate()
             .filter(|(_, nic)| nic.pci.is_some())
-            .map(|(index, nic)| (nic.name.clone(), misfit(&wanted.nic, index, nics, &places, host)))
+            .map(|(index, nic)| (nic.name.clone(), misfit(wanted, index, nics, &places, host)))
             .collect(),
     };
     let alone: Vec<Unfit> = requirements
@@ -151,7 +201,7 @@ pub fn assign(requirements: &[Requirement], nics: &[Nic], host: &HostFile) -> Re
         .map(|(wanted, _)| explain(wanted))
         .collect();
     if !alone.is_empty() {
-        return Err(NoFit { unfit: alone, together: false });
+        return Err(NoFit { unfit: alone, together: false, hints: hints(requirements, host) });
     }
     // The cable with the fewest candidates first: it fails soonest.
     let mut order: Vec<usize> = (0..requirements.len()).collect();
@@ -160,7 +210,35 @@ pub fn assign(requirements: &[Requirement], nics: &[Nic], host: &HostFile) -> Re
     if search(&order, &candidates, &mut vec![false; nics.len()], &mut chosen) {
         return Ok(chosen.into_iter().flatten().collect());
     }
-    Err(NoFit { unfit: requirements.iter().map(explain).collect(), together: true })
+    let hint = format!("{} asked for, and the host file names {}", cables_of(requirements.len()), cables.len());
+    Err(NoFit { unfit: requirements.iter().map(explain).collect(), together: true, hints: vec![hint] })
+}
+
+fn cables_of(count: usize) -> String {
+    format!("{count} cable{} {}", if count == 1 { "" } else { "s" }, if count == 1 { "is" } else { "are" })
+}
+
+/// What the host file lacks, with what to do.
+fn hints(requirements: &[Requirement], host: &HostFile) -> Vec<String> {
+    let path = if host.path.as_os_str().is_empty() { HOST_FILE.into() } else { host.path.display().to_string() };
+    let mut hints: Vec<String> = requirements
+        .iter()
+        .filter_map(|wanted| wanted.nic.label.as_ref())
+        .filter(|label| !host.labels.contains_key(*label))
+        .map(|label| {
+            let labels: Vec<&str> = host.labels.keys().map(String::as_str).collect();
+            let help = did_you_mean(label, "its labels", labels).map(|help| format!(": {help}")).unwrap_or_default();
+            format!("{path} gives no NIC the label \"{label}\"{help}")
+        })
+        .collect();
+    if host.cables.is_empty() {
+        let lacks = if host.path.as_os_str().is_empty() { "is not there" } else { "names no cable" };
+        hints.push(format!(
+            "{path} {lacks}: what is cabled together must stand there, and `xdplab nics --discover` finds it out"
+        ));
+    }
+    hints.dedup();
+    hints
 }
 
 /// Backtracking over the cables of `order`.
@@ -188,21 +266,23 @@ fn search(
 
 /// The first requirement that a NIC fails, as an end of the cable that it has.
 fn misfit(
-    wanted: &NicRequirement,
+    requirement: &Requirement,
     index: usize,
     nics: &[Nic],
     places: &BTreeMap<&str, usize>,
     host: &HostFile,
 ) -> Option<Misfit> {
-    let nic = &nics[index];
+    let (wanted, nic) = (&requirement.nic, &nics[index]);
     if let Some(misfit) = misfit_alone(wanted, nic) {
         return Some(misfit);
     }
     let Some((pci, other)) = nic.pci.as_deref().and_then(|pci| Some((pci, host.other_end(pci)?))) else {
         return Some(Misfit::NoCable);
     };
-    if places.get(other).is_none_or(|there| misfit_alone(wanted, &nics[*there]).is_some()) {
-        return Some(Misfit::OtherEnd { port: host.name(other) });
+    let at_other_end = |why: Option<Misfit>| Misfit::OtherEnd { port: host.name(other), why: why.map(Box::new) };
+    let Some(there) = places.get(other).map(|there| &nics[*there]) else { return Some(at_other_end(None)) };
+    if let Some(why) = misfit_alone(wanted, there) {
+        return Some(at_other_end(Some(why)));
     }
     let label = wanted.label.as_ref().map(|label| (format!("label {label}"), host.labels.get(label).cloned()));
     let address = wanted.pci.as_ref().map(|pci| (format!("PCI address {pci}"), Some(pci.to_ascii_lowercase())));
@@ -211,7 +291,23 @@ fn misfit(
             return Some(Misfit::NotNamed { wanted: what });
         }
     }
-    None
+    // Which port of the topology it would be, the host file's order says.
+    let is_second = host.cables.iter().any(|[_, second]| second == pci);
+    let [own, others] = [usize::from(is_second), usize::from(!is_second)].map(|end| &requirement.ends[end]);
+    undemanded(own, nic).or_else(|| undemanded(others, there).map(|why| at_other_end(Some(why))))
+}
+
+/// What a port asks for that a NIC can't have. One whose driver does not tell is tried.
+fn undemanded(demand: &Demand, nic: &Nic) -> Option<Misfit> {
+    let port = || demand.port.clone();
+    if let Some(queues) = nic.queues.filter(|queues| demand.queues > queues.most.max(queues.now)) {
+        return Some(Misfit::Queues { port: port(), asked: demand.queues, most: queues.most.max(queues.now) });
+    }
+    let Rings { rx, tx } = demand.rings?;
+    [("rx", rx, nic.rx_ring), ("tx", tx, nic.tx_ring)].into_iter().find_map(|(which, asked, ring)| {
+        let (asked, most) = (asked?, ring?.most);
+        (asked > most).then(|| Misfit::Ring { port: port(), which, asked, most })
+    })
 }
 
 /// The first requirement that a NIC fails by itself.
@@ -233,6 +329,7 @@ mod tests {
     use proptest::{collection::vec, option, prelude::*};
 
     use super::*;
+    use crate::host::nics::Setting;
 
     const DRIVERS: [&str; 2] = ["i40e", "mlx5_core"];
 
@@ -261,7 +358,8 @@ mod tests {
     }
 
     fn wanted(nic: NicRequirement) -> Requirement {
-        Requirement { cable: "gen:tx0 -- dut:rx0".to_owned(), nic }
+        let demand = |port: &str| Demand { port: port.to_owned(), queues: 1, rings: None };
+        Requirement { cable: "gen:tx0 -- dut:rx0".to_owned(), nic, ends: ["gen:tx0", "dut:rx0"].map(demand) }
     }
 
     /// Whether a pair of NICs fits, said again in other words.
@@ -357,12 +455,37 @@ mod tests {
     }
 
     #[test]
+    fn queues_and_rings_that_a_nic_cannot_have_are_said_before_it_is_taken() {
+        let most = |most| Some(Setting { now: 1, most });
+        let nics = [0, 1].map(|n| Nic { queues: most(4), rx_ring: most(256), ..nic(n, "i40e", None, false) });
+        let shown = |queues, rx| {
+            let mut requirement = wanted(NicRequirement::default());
+            requirement.ends[1] =
+                Demand { queues, rings: Some(Rings { rx: Some(rx), tx: Some(9_999) }), ..requirement.ends[1].clone() };
+            assign(&[requirement], &nics, &host(1)).map_err(|no_fit| no_fit.to_string())
+        };
+        assert_eq!(shown(4, 256), Ok(vec![[0, 1]]));
+        insta::assert_snapshot!(shown(5, 256).unwrap_err());
+        insta::assert_snapshot!(shown(4, 257).unwrap_err());
+    }
+
+    #[test]
+    fn what_the_host_file_lacks_is_said_with_what_to_do() {
+        let nics = [nic(0, "i40e", None, false), nic(1, "i40e", None, false)];
+        let labelled = || NicRequirement { label: Some("p11".to_owned()), ..NicRequirement::default() };
+        let shown = |host: &HostFile| assign(&[wanted(labelled())], &nics, host).unwrap_err().to_string();
+        insta::assert_snapshot!(shown(&HostFile { path: "host.toml".into(), ..host(1) }));
+        insta::assert_snapshot!(shown(&HostFile::default()));
+    }
+
+    #[test]
     fn what_only_fits_one_at_a_time_is_said_so() {
         let nics = [nic(0, "i40e", None, false), nic(1, "i40e", None, false)];
         let two = [wanted(NicRequirement::default()), wanted(NicRequirement::default())];
         let no_fit = assign(&two, &nics, &host(1)).unwrap_err();
         assert!(no_fit.together);
         assert!(no_fit.to_string().contains("too few for all at once"), "{no_fit}");
+        assert!(no_fit.to_string().ends_with("2 cables are asked for, and the host file names 1"), "{no_fit}");
     }
 
     #[test]

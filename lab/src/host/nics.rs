@@ -12,9 +12,9 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 pub use elsewhere::UpperElsewhere;
-pub use leases::lease_path;
+pub use leases::{Lent, lease_path};
 pub use read::{Inventory, inventory, inventory_for};
-pub(crate) use read::{device_of, irqs_of};
+pub(crate) use read::{device_of, irqs_of, receive_irqs_of};
 pub use refusal::{Context, Refusal, may_take};
 
 use crate::{

@@ -12,6 +12,7 @@ use super::{
     persistent,
 };
 use crate::{
+    drivers::Knowledge,
     host::{
         HostError,
         canary::Canary,
@@ -25,7 +26,11 @@ use crate::{
     },
     program::{LoadContext, XdpLink, XdpProgram, load},
     record::LinkRecord,
-    topology::{Builtin, HostFile, LinkId, LinkKind, PortId, ProgramBody, Topology},
+    topology::{
+        Builtin, Engine, HostFile, LinkId, LinkKind, PortId, ProgramBody, Scenario, Topology,
+        preflight::{self, Warning},
+    },
+    traffic::cpu,
     xdp::XdpMode,
 };
 
@@ -59,6 +64,8 @@ pub struct CableNic {
     pub name: String,
     /// Its driver.
     pub driver: String,
+    /// What is known of it.
+    pub knowledge: Knowledge,
     /// Its speed in Mbit/s, where it has one.
     pub speed: Option<u32>,
     /// Its NUMA node, where the host has several.
@@ -90,13 +97,19 @@ impl Cabling {
         let inventory = nics::inventory()?;
         let assignment = match matching::assign(&requirements, &inventory.nics, host) {
             Ok(assignment) => assignment,
-            Err(no_fit) if choice == NicChoice::Physical => return Err(LabError::NoFit(no_fit)),
-            Err(no_fit) => return Ok(Self { cables: Vec::new(), notes: vec![stand_ins(&no_fit)] }),
+            Err(mut no_fit) => {
+                no_fit.hints.extend(inventory.lent.iter().map(|lent| format!("{lent}: {}", lent.fix())));
+                if choice == NicChoice::Physical {
+                    return Err(LabError::NoFit(no_fit));
+                }
+                return Ok(Self { cables: Vec::new(), notes: vec![stand_ins(&no_fit)] });
+            }
         };
         let links = topology.links.iter().enumerate().filter(|(_, link)| matches!(link.kind, LinkKind::Cable(_)));
         let nic = |index: usize| {
             let nic = &inventory.nics[index];
             CableNic {
+                knowledge: nic.knowledge(inventory.kernel),
                 pci: nic.pci.clone().unwrap_or_default(),
                 name: nic.name.clone(),
                 driver: nic.driver.clone(),
@@ -105,7 +118,31 @@ impl Cabling {
             }
         };
         let cables = links.zip(assignment).map(|((link, _), pair)| (LinkId(link), pair.map(nic))).collect();
-        Ok(Self { cables, notes: Vec::new() })
+        let chosen = Self { cables, notes: Vec::new() };
+        chosen.examine(topology)?;
+        Ok(chosen)
+    }
+
+    /// Whether the host has what the ports that are NICs ask for, before anything of it is changed.
+    fn examine(&self, topology: &Topology) -> Result<(), LabError> {
+        let ethtool = Ethtool::open()?;
+        let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default().trim().to_owned();
+        let cpus = cpu::list(&online);
+        for (link, nics) in &self.cables {
+            for (port, nic) in topology.links[link.0].ends.iter().zip(nics) {
+                let (wanted, name) = (&topology.ports[port.0], topology.port_name(*port));
+                for feature in wanted.offloads.keys() {
+                    ethtool
+                        .has_feature(&nic.name, feature)
+                        .map_err(|error| error.at(&format!("{name}, which is NIC {},", nic.name)))?;
+                }
+                let missing = |cpu: &&u32| !cpus.is_empty() && !cpus.contains(&(**cpu as usize));
+                if let Some(cpu) = wanted.irq_cpus.iter().find(missing) {
+                    return Err(LabError::NoSuchCpu { port: name, cpu: *cpu, online });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether a link is made of NICs.
@@ -118,6 +155,11 @@ impl Cabling {
         let (link, nics) = self.cables.iter().find(|(link, _)| *link == topology.ports[port.0].link)?;
         let end = topology.links[link.0].ends.iter().position(|end| *end == port)?;
         nics.get(end)
+    }
+
+    /// What goes wrong on the NICs that were chosen.
+    pub fn warnings(&self, topology: &Topology) -> Vec<Warning> {
+        preflight::nic_warnings(topology, &|port| self.nic_at(topology, port).map(|nic| nic.knowledge))
     }
 
     /// What the links of a topology are made of.
@@ -198,7 +240,9 @@ pub(super) fn lend(
     }
     for lent in &network.lent {
         inside.block_on(network.finish(topology, lent.port))?;
-        lend::set_affinity(&lent.loan.borrowed.pci, &topology.ports[lent.port.0].irq_cpus)?;
+        lend::set_affinity(&lent.loan.borrowed.pci, &topology.ports[lent.port.0].irq_cpus).map_err(|source| {
+            LabError::IrqCpus { port: topology.port_name(lent.port), nic: lent.loan.borrowed.name.clone(), source }
+        })?;
     }
     let ports: Vec<PortId> = network.lent.iter().map(|lent| lent.port).collect();
     wait_for_carrier(inside, topology, network, &ports)?;
@@ -240,15 +284,27 @@ pub(super) fn open(
         let netns = &network.at(topology, port).netns;
         match inside.enter(netns, || program.attach(ifindex(port), XdpMode::Native))? {
             Ok(link) => network.lent[n].opener = Some((link, program)),
-            Err(error) => network.lent[n].loan.notes.push(format!(
+            Err(error) if is_redirected_to(topology, port) => network.lent[n].loan.notes.push(format!(
                 "{}: no program keeps it ready for redirected frames: {}",
                 topology.port_name(port),
                 crate::host::describe("attach", &error)
             )),
+            Err(_) => {}
         }
     }
     let ports: Vec<PortId> = network.lent.iter().map(|lent| lent.port).collect();
     wait_for_carrier(inside, topology, network, &ports)
+}
+
+/// Whether frames are redirected to a port, by a program or by the engine `live`; of a file without scenarios nobody knows.
+fn is_redirected_to(topology: &Topology, port: PortId) -> bool {
+    let sends = |scenario: &Scenario| {
+        scenario.traffic.from == port && matches!(scenario.traffic.engine, Engine::Live { .. })
+            || scenario.programs.iter().any(|(_, body)| body.ports().contains(&port))
+    };
+    topology.scenarios.is_empty()
+        || topology.scenarios.iter().any(sends)
+        || topology.programs.iter().any(|program| program.body.ports().contains(&port))
 }
 
 /// Pins the links of those programs, so that they stay with the lab.

@@ -123,6 +123,26 @@ pub enum LabError {
         /// The port, as `node:port`.
         port: String,
     },
+    /// Interrupts could not be given to the CPUs that a port asks for.
+    #[error("give the interrupts of {port}, which is NIC {nic}, to its irq-cpus")]
+    IrqCpus {
+        /// The port, as `node:port`.
+        port: String,
+        /// The NIC.
+        nic: String,
+        /// Why.
+        source: HostError,
+    },
+    /// Interrupts are to go to a CPU that this host does not have.
+    #[error("{port} asks for irq-cpus = [{cpu}], and this host's CPUs are {online}: name one of those")]
+    NoSuchCpu {
+        /// The port, as `node:port`.
+        port: String,
+        /// The CPU.
+        cpu: u32,
+        /// The CPUs that are online, as the kernel lists them.
+        online: String,
+    },
     /// More senders than CPUs.
     #[error(
         "{senders} senders at {port} take as many CPUs, of which {cpus} may send{}: lower traffic.senders{}",

@@ -239,13 +239,14 @@ impl Network {
         if !ports.is_empty() {
             inside.enter(&self.nodes[node.0].netns, || -> Result<(), HostError> {
                 let ethtool = Ethtool::open()?;
-                for port in ports {
-                    let port = &topology.ports[port.0];
+                let of = |port: PortId| topology.port_name(port);
+                for id in ports {
+                    let port = &topology.ports[id.0];
                     if let Some(gro) = port.gro {
                         ethtool.set_gro(&port.name, gro)?;
                     }
                     for (feature, on) in &port.offloads {
-                        ethtool.set_feature(&port.name, feature, *on)?;
+                        ethtool.set_feature(&port.name, feature, *on).map_err(|error| error.at(&of(id)))?;
                     }
                 }
                 Ok(())

@@ -58,20 +58,20 @@ impl Pace {
     /// How long they are waited for: a receiver that takes longer is stuck, which the account will show.
     const MOST: Duration = Duration::from_secs(1);
 
-    /// The pace that some receivers, and queues of other CPUs with the counters of what came out of them, can hold;
+    /// The pace that some receivers behind rings of so many frames, and queues of other CPUs with the counters of what came out of them, can hold;
     /// `None` without one. A generic program's frames are received twice: before it runs, and from the queue. `later`:
     /// whether some of the rings are emptied later than the sender's own softirqs are done, as those of NICs.
-    pub(super) fn of<'a>(
-        receivers: impl Iterator<Item = &'a Receiver>,
+    pub(super) fn of(
+        receivers: Vec<(u32, Tap)>,
         queues: Vec<(u32, WatchCounter, u64)>,
         rings: Vec<(u32, PortCounter)>,
         later: bool,
     ) -> Result<Option<Self>, LabError> {
-        let taps: Vec<Tap> = receivers.map(Receiver::tap).collect();
-        let lengths = queues.iter().map(|(length, ..)| *length);
+        let (sockets, taps): (Vec<u32>, Vec<Tap>) = receivers.into_iter().unzip();
+        let lengths = sockets.into_iter().chain(queues.iter().map(|(length, ..)| *length));
         // Half of that is taken below: of such a ring a quarter, since it is emptied when another CPU gets to it.
         let halves = rings.iter().map(|(ring, _)| ring / 2);
-        let Some(least) = taps.iter().map(Tap::ring).chain(lengths).chain(halves).min() else { return Ok(None) };
+        let Some(least) = lengths.chain(halves).min() else { return Ok(None) };
         let idle = if queues.is_empty() && !later { Self::IDLE } else { Self::QUEUE_IDLE };
         let stacks = queues.into_iter().map(|(_, counter, times)| (counter, times)).collect();
         let rings = rings
@@ -156,7 +156,9 @@ impl Lab {
         let arrivals = walk.arrivals.iter().copied();
         if wait_for == WaitFor::Deferred {
             let rings = self.rings(arrivals.filter(|port| is_deferred(*port) && !receives(*port)))?;
-            return Pace::of(std::iter::empty(), Vec::new(), rings, later);
+            // What the socket drops has ended as well: its own ring may overflow, and the veth's before it not.
+            let behind = receivers.iter().filter(|of| walk.arrivals.contains(&of.port) && is_deferred(of.port));
+            return Pace::of(behind.map(|of| (VETH_RING / 2, of.tap())).collect(), Vec::new(), rings, later);
         }
         let mut queues = Vec::new();
         for have in self.installed.iter().filter(|have| have.wanted.body.builtin() == Some(Builtin::Cpumap)) {
@@ -169,8 +171,8 @@ impl Lab {
         }
         let is_later = |port: &PortId| self.is_nic(*port) || scenario.traffic.senders > 1 || is_deferred(*port);
         let rings = self.rings(arrivals.filter(is_later))?;
-        let reached = receivers.iter().copied().filter(|receiver| walk.arrivals.contains(&receiver.port));
-        Pace::of(reached, queues, rings, later)
+        let reached = receivers.iter().filter(|receiver| walk.arrivals.contains(&receiver.port)).map(|of| of.tap());
+        Pace::of(reached.map(|tap| (tap.ring(), tap)).collect(), queues, rings, later)
     }
 
     /// The rings that frames cross to come in by some ports, where a program counts them behind it.

@@ -41,14 +41,14 @@ fn wanted(topology: &Topology, cabling: &Cabling, from: PortId) -> Wanted {
     }
 }
 
-/// The CPUs that a NIC's interrupts go to, in order; none where the port is no NIC.
+/// The CPUs that a NIC's frames come by, in order; none where the port is no NIC, or has no interrupts yet.
 fn receiver_cpus(topology: &Topology, cabling: &Cabling, port: PortId) -> Vec<usize> {
     let Some(nic) = cabling.nic_at(topology, port) else { return Vec::new() };
     let asked = &topology.ports[port.0].irq_cpus;
     if !asked.is_empty() {
         return asked.iter().map(|cpu| *cpu as usize).collect();
     }
-    let irqs = nics::irqs_of(&nic.pci).into_iter();
+    let irqs = nics::receive_irqs_of(&nic.pci).into_iter();
     let effective = irqs.filter_map(|irq| fs::read_to_string(format!("/proc/irq/{irq}/effective_affinity_list")).ok());
     effective.flat_map(|text| cpu::list(&text)).collect::<BTreeSet<_>>().into_iter().collect()
 }
@@ -125,8 +125,9 @@ impl Placement {
         let mut remarks = Vec::new();
         let both: Vec<usize> = senders.iter().copied().filter(|cpu| receivers.contains(cpu)).collect();
         if !both.is_empty() {
+            let fewer = if senders.len() > 1 { ", or send from fewer CPUs" } else { "" };
             remarks.push(format!(
-                "CPU {} both sends at {from} and receives at {to}: give {to} irq-cpus of its own, or send from fewer CPUs",
+                "CPU {} both sends at {from} and receives at {to}: give {to} irq-cpus of its own{fewer}",
                 listed(&both)
             ));
         }
@@ -203,6 +204,11 @@ mod tests {
         CPU 9, which receives at dut:rx0, is not on the NUMA node of its NIC: irq-cpus of that node would be faster
         CPU 2-3, 9 receives at dut:rx0, and dut:out0 has 2 queues: i40e transmits XDP frames on CPUs below that number alone. Give dut:rx0 irq-cpus below 2, or dut:out0 more queues
         ");
+        let one = Placement { senders: vec![1], receivers: vec![1], ..good.clone() };
+        assert_eq!(
+            one.remarks(),
+            ["CPU 1 both sends at gen:tx0 and receives at dut:rx0: give dut:rx0 irq-cpus of its own"]
+        );
         // Without NUMA nodes no CPU is far.
         let flat = Placement { near_sender: Vec::new(), near_receiver: Vec::new(), ..good };
         assert_eq!(flat.remarks(), [""; 0]);

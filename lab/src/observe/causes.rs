@@ -108,7 +108,7 @@ pub fn explain(loss: Loss, target: Option<&Target>, reason_name: &dyn Fn(u32) ->
         Loss::Devmap(0) if target.is_some_and(|target| target.nic) => (
             "devmap: ring full".to_owned(),
             Some(format!("the transmit ring of {port} had no room for the burst: the NIC did not send as fast")),
-            Some(format!("send more slowly, or give {port} a larger ring (rings.tx)")),
+            Some(format!("send smaller batches (traffic.batch), or give {port} a larger ring (rings.tx)")),
         ),
         Loss::Devmap(0) => (
             "devmap: ring full".to_owned(),

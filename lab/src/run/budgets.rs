@@ -2,11 +2,12 @@
 
 use super::{
     Case, Progress, RunOptions,
-    checks::{BUDGET, over_baseline},
+    checks::{BUDGET, EMULATED, over_baseline},
 };
 use crate::{
     baseline::{self, Baseline},
     compare::{self, CompareError, CompareOptions, pairing::Pairing},
+    host::hypervisor,
     lab::{Cabling, LabError},
     record::{
         Check, Fingerprint,
@@ -39,6 +40,10 @@ pub(super) fn check(
         return Ok(());
     }
     let Some(dir) = &options.baselines else { return Ok(()) };
+    if hypervisor::is_emulated() {
+        undecided(cases, &budget_of, EMULATED);
+        return Ok(());
+    }
     let baseline = match baseline::find(dir, &topology.name, fingerprint, options.across) {
         Ok(Some(baseline)) => baseline,
         Ok(None) => {

@@ -158,21 +158,32 @@ pub struct Priced {
     pub cost: Cost,
     /// Whether the receiver was saturated, where frames cross a NIC.
     pub saturation: Option<Saturation>,
+    /// Whether the processor is an emulated one.
+    pub emulated: bool,
 }
 
+/// Why nothing that was measured on an emulated processor decides anything.
+pub(super) const EMULATED: &str = "the processor is emulated, and its prices mean nothing";
+
 impl Priced {
-    /// Whether the cost may not be the receiver's, but the generator's or the line's.
-    fn is_open(&self) -> bool {
-        self.saturation.as_ref().is_some_and(|saturation| !saturation.proven)
+    /// Why the cost decides nothing: it may be the generator's or the line's and not the receiver's, or is no processor's.
+    fn open(&self) -> Option<&'static str> {
+        let unproven = self.saturation.as_ref().is_some_and(|saturation| !saturation.proven);
+        match (self.emulated, unproven) {
+            (true, _) => Some(EMULATED),
+            (false, true) => Some("the receiver was not shown to be saturated"),
+            (false, false) => None,
+        }
     }
 }
 
-/// A check of a cost that may not be the receiver's is undecided, whatever was measured.
+/// A check of a cost that decides nothing is undecided, whatever was measured.
 fn unless_open(mut check: Check, of: &[&Priced]) -> Check {
-    if of.iter().any(|priced| priced.is_open()) {
+    if let Some(why) = of.iter().find_map(|priced| priced.open()) {
         check.ok = false;
         check.undecided = true;
-        check.measured += "; the receiver was not shown to be saturated";
+        check.measured += "; ";
+        check.measured += why;
     }
     check
 }
@@ -321,19 +332,22 @@ mod tests {
             full: 200_000,
             cpus,
         };
-        let priced = |idle: Option<f64>| Priced {
+        let priced = |idle: Option<f64>, emulated: bool| Priced {
             cost: cost.clone(),
             saturation: idle.map(|idle| judge(&seen(vec![(0, idle)]), None)),
+            emulated,
         };
-        let shown = |one: Option<f64>, other: Option<f64>| {
-            let others = [("a".to_owned(), priced(one)), ("b".to_owned(), priced(other))].into();
+        let shown_on = |emulated: bool, one: Option<f64>, other: Option<f64>| {
+            let others = [("a".to_owned(), priced(one, emulated)), ("b".to_owned(), priced(other, emulated))].into();
             let scenario = &topology.scenarios[0];
             let (Some(perf), Some(priced)) = (&scenario.perf, BTreeMap::get(&others, "a")) else { panic!() };
             let receiver = receiver(None, "any");
             let checks = pricing(&Pricing { perf, priced, receiver: &receiver, others: &others, topology: &topology });
             (checks.iter().map(|check| (check.ok, check.undecided)).collect::<Vec<_>>(), verdict(&checks))
         };
+        let shown = |one, other| shown_on(false, one, other);
         let (holds, open) = ((true, false), (false, true));
+        assert_eq!(shown_on(true, None, None), (vec![open, open], Verdict::Inconclusive));
         // On veth nobody asks.
         assert_eq!(shown(None, None), (vec![holds, holds], Verdict::Pass));
         assert_eq!(shown(Some(0.0), Some(0.0)), (vec![holds, holds], Verdict::Pass));

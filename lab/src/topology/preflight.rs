@@ -6,7 +6,7 @@ mod drivers;
 
 use std::collections::BTreeSet;
 
-pub use drivers::driver_warnings;
+pub use drivers::{driver_warnings, nic_warnings};
 
 use super::{
     NATIVE_MTU_MOST,

@@ -6,7 +6,10 @@ use xdplab::{
     lab::{Cabling, NicChoice, cpu_remarks},
     program::examine,
     record::LinkRecord,
-    topology::{self, Diagnostic, Diagnostics, HostFile, LoadError, Topology, preflight},
+    topology::{
+        self, Diagnostic, Diagnostics, HostFile, LoadError, Topology,
+        preflight::{self, Warning},
+    },
 };
 
 use crate::{
@@ -39,13 +42,22 @@ struct Checked {
 
 impl Checked {
     /// Finds out which NICs its cables would be made of, and which CPUs would be at work.
-    fn cable(&mut self, topology: &Topology, choice: NicChoice, host: &HostFile) {
+    fn cable(&mut self, topology: &Topology, (choice, host): (NicChoice, &HostFile), format: Format) {
         let cabled = Cabling::choose(topology, choice, host).and_then(|cabling| {
             let remarks = cpu_remarks(topology, &cabling)?;
             Ok((cabling, remarks))
         });
         match cabled {
             Ok((cabling, remarks)) => {
+                let warned = |warning: &Warning| (warning.kind, warning.port);
+                let told: Vec<_> = preflight::driver_warnings(topology).iter().map(warned).collect();
+                let of_nics = cabling.warnings(topology);
+                let fatal = of_nics.iter().filter(|warning| warning.kind.is_fatal());
+                let fatal: Vec<String> = fatal.map(|warning| warning.diagnostic.message.clone()).collect();
+                self.refusal = (!fatal.is_empty()).then(|| fatal.join("; "));
+                // What the file's own drivers are warned of was shown above, with its place.
+                let new = of_nics.into_iter().filter(|warning| !told.contains(&warned(warning)));
+                self.warnings.extend(problems(&show(topology, &new.collect::<Vec<_>>(), format)));
                 self.cables = cabling.links(topology).into_iter().filter(|link| link.nics.is_some()).collect();
                 self.remarks.clone_from(&cabling.notes);
                 self.remarks.extend(remarks);
@@ -116,12 +128,8 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
                 }
                 let mut warnings = preflight::warnings(&topology);
                 warnings.extend(preflight::driver_warnings(&topology));
-                let warnings = preflight::render(&topology, &warnings);
-                if args.format == Format::Text && !warnings.items.is_empty() {
-                    eprintln!("{warnings}");
-                }
-                checked.warnings = problems(&warnings);
-                checked.cable(&topology, nics::choice(args.nics.nics), &host);
+                checked.warnings = problems(&show(&topology, &warnings, args.format));
+                checked.cable(&topology, (nics::choice(args.nics.nics), &host), args.format);
             }
             Err(LoadError::Invalid(diagnostics)) => {
                 wrong = true;
@@ -172,6 +180,15 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
     } else {
         5
     })
+}
+
+/// Shows warnings with their source lines, where text is wanted.
+fn show(topology: &Topology, warnings: &[Warning], format: Format) -> Diagnostics {
+    let shown = preflight::render(topology, warnings);
+    if format == Format::Text && !shown.items.is_empty() {
+        eprintln!("{shown}");
+    }
+    shown
 }
 
 fn problems(diagnostics: &Diagnostics) -> Vec<Problem> {

@@ -194,19 +194,23 @@ fn queues(ethtool: &Ethtool, wanted: &PortSettings<'_>) -> Result<Option<String>
     let table = ethtool.indirection(wanted.name).unwrap_or_default();
     if table.is_empty() && wanted.queues == 1 {
         // Without a table all frames come by the first queue.
-        return Ok(Some(format!("{}: it keeps {} queues: {refused}", wanted.port, rx + both)));
+        return Ok(Some(keeps(wanted, rx + both, wanted.queues)));
     }
     if wanted.queues > rx + both || table.is_empty() {
         return Err(refused);
     }
     let spread: Vec<u32> = (0..table.len() as u32).map(|n| n % wanted.queues).collect();
     ethtool.set_indirection(wanted.name, &spread)?;
-    Ok(Some(format!(
-        "{}: it keeps {} queues, of which {} get frames: {refused}",
-        wanted.port,
-        rx + both,
-        wanted.queues
-    )))
+    Ok(Some(keeps(wanted, rx + both, wanted.queues)))
+}
+
+/// That a driver does not change its number of queues, and how many of them get frames.
+fn keeps(wanted: &PortSettings<'_>, has: u32, used: u32) -> String {
+    let gets = if used == 1 { "1 gets" } else { &format!("{used} get") };
+    format!(
+        "{}: its driver ({}) does not change how many queues it has: of its {has}, {gets} frames",
+        wanted.port, wanted.driver
+    )
 }
 
 /// Puts a NIC's interrupts on CPUs, in turn. To be called once it is up: many drivers have none before.
@@ -217,8 +221,11 @@ pub(crate) fn set_affinity(pci: &str, cpus: &[u32]) -> Result<(), HostError> {
     if cpus.is_empty() {
         return Ok(());
     }
-    for (irq, cpu) in nics::irqs_of(pci).into_iter().zip(cpus.iter().cycle()) {
-        let path = affinity(irq);
+    // Those that frames come by take turns of their own: a first vector for events, as many drivers have, would shift them.
+    let receiving = nics::receive_irqs_of(pci);
+    let (first, rest): (Vec<u32>, Vec<u32>) = nics::irqs_of(pci).into_iter().partition(|irq| receiving.contains(irq));
+    for (irq, cpu) in [first, rest].iter().flat_map(|irqs| irqs.iter().zip(cpus.iter().cycle())) {
+        let path = affinity(*irq);
         fs::write(&path, cpu.to_string()).map_err(|source| HostError::File { operation: "write", path, source })?;
     }
     Ok(())

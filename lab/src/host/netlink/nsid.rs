@@ -24,7 +24,8 @@ pub(super) async fn id_of(handle: &Handle, netns: &Netns) -> Result<Option<i32>,
     while let Some(answer) = answers.next().await {
         match answer.payload {
             NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNsId(told)) => {
-                let id = told.attributes.iter().find_map(|a| if let NsidAttribute::Id(id) = a { Some(*id) } else { None });
+                let id =
+                    told.attributes.iter().find_map(|a| if let NsidAttribute::Id(id) = a { Some(*id) } else { None });
                 // -1: none was given.
                 return Ok(id.filter(|id| *id >= 0));
             }

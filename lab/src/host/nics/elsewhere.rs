@@ -1,7 +1,11 @@
 //! What stands on the host's devices from other namespaces, as a container's macvlan does. The kernel tells of such a
 //! device only in its own namespace, so each of them is asked.
 
-use std::{collections::BTreeMap, fs, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use serde::Serialize;
 
@@ -32,7 +36,7 @@ pub(super) fn uppers(inside: &Inside) -> Vec<(u32, UpperElsewhere)> {
     found
 }
 
-fn uppers_in(inside: &Inside, path: &PathBuf, netns: &Netns) -> Result<Vec<(u32, UpperElsewhere)>, HostError> {
+fn uppers_in(inside: &Inside, path: &Path, netns: &Netns) -> Result<Vec<(u32, UpperElsewhere)>, HostError> {
     let netlink = Netlink::open(inside, netns)?;
     let (links, home) = inside.block_on(async {
         let links = netlink.links().await?;
@@ -40,7 +44,7 @@ fn uppers_in(inside: &Inside, path: &PathBuf, netns: &Netns) -> Result<Vec<(u32,
         let any = links.iter().any(|link| link.lower_elsewhere.is_some());
         Ok::<_, HostError>((links, if any { netlink.id_of(inside.home()).await? } else { None }))
     })?;
-    let upper = |(index, name): (u32, String)| (index, UpperElsewhere { name, netns: path.clone() });
+    let upper = |(index, name): (u32, String)| (index, UpperElsewhere { name, netns: path.to_owned() });
     Ok(links
         .into_iter()
         .filter_map(|link| {

@@ -9,7 +9,7 @@ use std::{
 
 use aya::programs::{SchedClassifier, TcAttachType};
 
-use super::{Address, Context, Nic, Setting, elsewhere, leases, may_take};
+use super::{Address, Context, Lent, Nic, Setting, elsewhere, leases, may_take};
 use crate::{
     drivers::{self, Kernel},
     host::{
@@ -29,6 +29,8 @@ const ANCESTORS: usize = 32;
 pub struct Inventory {
     /// All devices but the loopback, in the order of their PCI addresses; those without one come last.
     pub nics: Vec<Nic>,
+    /// Those that labs have, but for a lab's that died and whose NICs came back by themselves.
+    pub lent: Vec<Lent>,
     /// The kernel that runs.
     pub kernel: Option<Kernel>,
 }
@@ -44,6 +46,25 @@ pub fn inventory() -> Result<Inventory, HostError> {
 /// The interrupts of the NIC at a PCI address.
 pub(crate) fn irqs_of(pci: &str) -> Vec<u32> {
     irqs(&device_of(pci))
+}
+
+/// The interrupts of the NIC at a PCI address that frames come by, in the order of their queues. Where the driver's names
+/// for them tell nothing, all that it has asked for; none before it has, as while the NIC is down.
+pub(crate) fn receive_irqs_of(pci: &str) -> Vec<u32> {
+    let used: Vec<(u32, String)> = irqs_of(pci)
+        .into_iter()
+        .filter_map(|irq| Some((irq, read(&PathBuf::from(format!("/sys/kernel/irq/{irq}/actions")))?)))
+        .filter(|(_, name)| !name.is_empty())
+        .collect();
+    let any = used.iter().any(|(_, name)| receives(name));
+    used.into_iter().filter(|(_, name)| !any || receives(name)).map(|(irq, _)| irq).collect()
+}
+
+/// Whether an interrupt is one that frames come by, by its driver's name for it: `eth0-TxRx-3`, `eth0-rx-0`,
+/// `virtio1-input.0`, `mlx5_comp3@pci:…`, and not `eth0-tx-0`, `virtio1-config` or `mlx5_async0@…`.
+fn receives(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["rx", "input", "comp"].iter().any(|word| name.contains(word))
 }
 
 /// The inventory as a lab sees it: what it has leased itself is not refused to it.
@@ -88,7 +109,9 @@ pub fn inventory_for(lab: Option<&str>) -> Result<Inventory, HostError> {
         nic.refusal = may_take(nic, &context).err();
     }
     nics.sort_by(|a, b| (a.pci.is_none(), &a.pci, a.index).cmp(&(b.pci.is_none(), &b.pci, b.index)));
-    Ok(Inventory { nics, kernel: Kernel::running() })
+    let is_away = |lent: &Lent| nics.iter().all(|nic| nic.pci.as_ref() != Some(&lent.pci));
+    let lent = leases::lent().into_iter().filter(is_away).collect();
+    Ok(Inventory { nics, lent, kernel: Kernel::running() })
 }
 
 /// What a bridge, bond or VLAN with the default route stands on carries it too.
@@ -338,6 +361,19 @@ mod tests {
                     0000000000000000 3      3    0003   0     1 0      0      5313\n";
         assert_eq!(bound(list), [4]);
         assert_eq!(bound(""), [0; 0]);
+    }
+
+    #[test]
+    fn interrupts_that_frames_come_by_are_told_by_their_names() {
+        for name in ["i40e-eth0-TxRx-3", "eth4-rxtx-0", "eth5-rx-0", "virtio10-input.0", "mlx5_comp3@pci:0000:03:00.0"]
+        {
+            assert!(receives(name), "{name}");
+        }
+        for name in
+            ["eth5-tx-0", "virtio10-config", "virtio10-output.0", "mlx5_async0@pci:0000:03:00.0", "eth4-event-2"]
+        {
+            assert!(!receives(name), "{name}");
+        }
     }
 
     #[test]

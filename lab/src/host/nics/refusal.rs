@@ -4,7 +4,7 @@ use std::{fmt, net::IpAddr};
 
 use serde::Serialize;
 
-use super::{Nic, UpperElsewhere};
+use super::{Nic, UpperElsewhere, leases};
 
 /// What matters besides the NIC itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -129,10 +129,12 @@ impl Refusal {
                 let parent = if matches!(qdisc.as_str(), "clsact" | "ingress") { qdisc } else { "root" };
                 Some(format!("tc qdisc del dev {nic} {parent}"))
             }
-            Self::Tcx { .. } => Some(format!("end the process that attached it; `bpftool net show dev {nic}` shows its link")),
+            Self::Tcx { .. } => {
+                Some(format!("end the process that attached it; `bpftool net show dev {nic}` shows its link"))
+            }
             Self::Listened { .. } => Some("end the process that `ss --packet --processes` shows".to_owned()),
             Self::Program { .. } => Some(format!("ip link set {nic} xdp off; or end the process that attached it")),
-            Self::Leased { lab } => Some(format!("xdplab down {lab}")),
+            Self::Leased { lab } => Some(leases::free(lab)),
         }
     }
 }

@@ -1,9 +1,12 @@
 //! What the kernel asks of a port before it attaches a native program.
 
 use super::{Checker, NATIVE_MTU_MOST};
-use crate::topology::{
-    diagnostic::{Diagnostic, Span},
-    model::{LinkKind, PortId},
+use crate::{
+    drivers,
+    topology::{
+        diagnostic::{Diagnostic, Span},
+        model::{LinkKind, PortId},
+    },
 };
 
 impl Checker<'_> {
@@ -28,6 +31,12 @@ impl Checker<'_> {
             }
             None => return,
         };
+        // Of veth, and of the driver that the cable asks for, the smaller one.
+        let of_driver = match &link.kind {
+            LinkKind::Cable(nic) => nic.driver.as_deref().and_then(drivers::known).and_then(|known| known.native_mtu),
+            _ => None,
+        };
+        let most = of_driver.map_or(NATIVE_MTU_MOST, |most| most.min(NATIVE_MTU_MOST));
         // An object may declare fragments, which lift the limit: only a warning there.
         if peer_mtu > NATIVE_MTU_MOST && !is_object {
             let at = mtu_span.unwrap_or_else(|| span.clone());
@@ -41,7 +50,10 @@ impl Checker<'_> {
                 )
                 .label(format!("more than {NATIVE_MTU_MOST}"))
                 .related(span.clone(), format!("`{program}` is attached here"))
-                .help(format!("set the MTU to {NATIVE_MTU_MOST} or less, or give `{program}` mode = \"generic\"")),
+                .help(format!(
+                    "set the MTU to {most} or less, or give `{program}` mode = \"generic\": without one `up` attaches it \
+                     natively, whatever the scenarios' modes"
+                )),
             );
         }
         if peer_queues > here.queues {

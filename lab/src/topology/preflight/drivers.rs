@@ -2,7 +2,7 @@
 
 use super::{DRIVERS, Preflight, Warning, WarningKind};
 use crate::{
-    drivers::{self, Driver, Xmit},
+    drivers::{self, Answer, Driver, Knowledge, Xmit},
     topology::{
         diagnostic::{Diagnostic, Span},
         model::{Engine, LinkKind, PortId, ProgramId, ProgramSource, Topology},
@@ -21,10 +21,7 @@ pub fn driver_warnings(topology: &Topology) -> Vec<Warning> {
         match drivers::known(name) {
             Some(driver) => {
                 for port in &link.ends {
-                    preflight.native(*port, driver);
-                    preflight.target(*port, driver);
-                    preflight.sender(*port, driver);
-                    preflight.queues(*port, driver);
+                    preflight.driver(*port, driver, &Knowledge { driver: Some(driver), ..Knowledge::default() });
                 }
             }
             None if !DRIVERS.contains(&name.as_str()) => preflight.unknown_driver(name, link.ends.first().copied()),
@@ -34,7 +31,33 @@ pub fn driver_warnings(topology: &Topology) -> Vec<Warning> {
     preflight.sorted()
 }
 
+/// What goes wrong on the NICs that ports are made of, by what is known of them and what they say themselves.
+pub fn nic_warnings(topology: &Topology, nic_at: &dyn Fn(PortId) -> Option<Knowledge>) -> Vec<Warning> {
+    let mut preflight = Preflight::new(topology);
+    for port in (0..topology.ports.len()).map(PortId) {
+        let Some(knowledge) = nic_at(port) else { continue };
+        if let Some(driver) = knowledge.driver {
+            preflight.driver(port, driver, &knowledge);
+        }
+    }
+    preflight.sorted()
+}
+
+impl WarningKind {
+    /// Whether nothing of a run can come of it: the kernel refuses, or no frame is sent.
+    pub fn is_fatal(self) -> bool {
+        matches!(self, Self::DriverHasNoNative | Self::DriverCantSend | Self::DriverMtu)
+    }
+}
+
 impl Preflight<'_> {
+    fn driver(&mut self, port: PortId, driver: &Driver, knowledge: &Knowledge) {
+        self.native(port, driver, knowledge);
+        self.target(port, driver);
+        self.sender(port, driver);
+        self.queues(port, driver);
+    }
+
     fn unknown_driver(&mut self, name: &str, port: Option<PortId>) {
         let known = DRIVERS.into_iter().chain(drivers::all().map(|driver| driver.name));
         let help = suggest::nearest(name, known).map_or_else(
@@ -51,10 +74,9 @@ impl Preflight<'_> {
     }
 
     /// Native programs at a port: whether the driver runs them, and at this MTU.
-    fn native(&mut self, port: PortId, driver: &Driver) {
+    fn native(&mut self, port: PortId, driver: &Driver, knowledge: &Knowledge) {
         let topology = self.topology;
-        let native = topology.scenarios.is_empty()
-            || topology.scenarios.iter().any(|scenario| scenario.modes.contains(&XdpMode::Native));
+        let native = self.any_native();
         for (index, program) in topology.programs.iter().enumerate() {
             let Some(place) = program.attach.iter().position(|at| *at == port) else { continue };
             if program.mode == Some(XdpMode::Generic) || program.mode.is_none() && !native {
@@ -63,13 +85,20 @@ impl Preflight<'_> {
             let spans = topology.spans.programs.get(index);
             let span = spans.and_then(|spans| spans.attach.get(place)).cloned().unwrap_or_default();
             let (name, port_name) = (&program.name, topology.port_name(port));
-            if driver.native.is_none() {
-                let diagnostic = Diagnostic::warning(
-                    span,
-                    format!("{} has no native XDP: `{name}` can't be attached to `{port_name}` there", driver.name),
-                )
-                .label("native, on a driver without")
-                .help(format!("give `{name}` mode = \"generic\", or the scenarios modes = [\"generic\"]"));
+            if matches!(knowledge.native(), Answer::No(_)) {
+                let lacks = match (driver.native, knowledge.kernel) {
+                    (Some(since), Some(kernel)) if kernel < since => {
+                        format!("{} has native XDP since Linux {since}, and this is {kernel}", driver.name)
+                    }
+                    (Some(_), _) => {
+                        format!("the NIC says that it has no native XDP, though its driver {} has", driver.name)
+                    }
+                    (None, _) => format!("{} has no native XDP", driver.name),
+                };
+                let diagnostic =
+                    Diagnostic::warning(span, format!("{lacks}: `{name}` can't be attached to `{port_name}` there"))
+                        .label("native, on a driver without")
+                        .help(format!("give `{name}` mode = \"generic\", or the scenarios modes = [\"generic\"]"));
                 self.warn(WarningKind::DriverHasNoNative, Some(port), diagnostic);
                 continue;
             }
@@ -90,16 +119,40 @@ impl Preflight<'_> {
         }
     }
 
+    /// Whether any run attaches native programs where the file leaves the mode open.
+    fn any_native(&self) -> bool {
+        let scenarios = &self.topology.scenarios;
+        scenarios.is_empty() || scenarios.iter().any(|scenario| scenario.modes.contains(&XdpMode::Native))
+    }
+
+    /// The MTU of a port and the most at which the driver takes the program that redirected frames need there, where it is
+    /// over that.
+    fn over_program_mtu(&self, port: PortId, driver: &Driver) -> Option<(u32, u32)> {
+        let mtu = self.topology.ports[port.0].mtu;
+        let most = driver.native_mtu.filter(|most| mtu > *most)?;
+        // A program of the file's own there is warned of by itself.
+        let has_own = self.topology.program_at(port).is_some_and(|(_, program)| program.mode != Some(XdpMode::Generic));
+        (driver.xmit == Xmit::WithProgram && !has_own).then_some((mtu, most))
+    }
+
     /// Native redirects to a port: whether the driver takes them.
     fn target(&mut self, port: PortId, driver: &Driver) {
         let Some((span, program)) = self.redirects_to(port) else { return };
         let topology = self.topology;
         let name = topology.port_name(port);
         // Drivers that want a program of their own there get one: the lab attaches one that passes everything.
-        if driver.xmit != Xmit::Never {
-            return;
-        }
-        let (why, fix) = ("has no ndo_xdp_xmit", "use modes = [\"generic\"], or ask for another driver");
+        let (why, fix) = match self.over_program_mtu(port, driver) {
+            _ if driver.xmit == Xmit::Never => {
+                ("has no ndo_xdp_xmit".to_owned(), "use modes = [\"generic\"], or ask for another driver".to_owned())
+            }
+            Some((mtu, most)) => (
+                format!(
+                    "takes them with a native program of its own alone, and that at an MTU of {most} at most, not {mtu}"
+                ),
+                format!("set the MTU to {most} or less, or use modes = [\"generic\"]"),
+            ),
+            None => return,
+        };
         let diagnostic = Diagnostic::warning(
             span,
             format!(
@@ -114,9 +167,14 @@ impl Preflight<'_> {
 
     /// The engine `live` sends as a redirect does.
     fn sender(&mut self, port: PortId, driver: &Driver) {
-        if driver.xmit != Xmit::Never {
-            return;
-        }
+        let (why, fix) = match self.over_program_mtu(port, driver) {
+            _ if driver.xmit == Xmit::Never => ("has no ndo_xdp_xmit".to_owned(), "ask for another driver".to_owned()),
+            Some((mtu, most)) => (
+                format!("needs a native program there for that, and takes one at an MTU of {most} at most, not {mtu}"),
+                format!("set the MTU to {most} or less"),
+            ),
+            None => return,
+        };
         let spans = &self.topology.spans.scenarios;
         let sends = |n: &usize| {
             let traffic = &self.topology.scenarios[*n].traffic;
@@ -127,10 +185,10 @@ impl Preflight<'_> {
         let name = self.topology.port_name(port);
         let diagnostic = Diagnostic::warning(
             span,
-            format!("the engine `live` can't send from `{name}` on {}, which has no ndo_xdp_xmit", driver.name),
+            format!("the engine `live` can't send from `{name}` on {}, which {why}", driver.name),
         )
         .label("nothing leaves here")
-        .help("use engine = \"packet\", or ask for another driver");
+        .help(format!("use engine = \"packet\", or {fix}"));
         self.warn(WarningKind::DriverCantSend, Some(port), diagnostic);
     }
 
@@ -234,7 +292,11 @@ impl Preflight<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::{parse, preflight::render};
+    use crate::{
+        drivers::Kernel,
+        topology::{parse, preflight::render},
+        xdp::XdpFeatures,
+    };
 
     fn warned(driver: &str, more: &str) -> String {
         let text = format!(
@@ -293,6 +355,66 @@ expect = {{ deliver = ["a:in0"] }}
     fn a_driver_that_can_do_it_all_gives_no_warning() {
         assert_eq!(warned("ice", ""), "");
     }
+
+    #[test]
+    fn a_sender_needs_an_mtu_at_which_its_driver_takes_a_program() {
+        let topology = |mtu: u32| {
+            let text = format!(
+                r#"name = "t"
+[nodes.gen]
+[nodes.dut]
+[[links]]
+kind = "cable"
+ends = ["gen:tx0", "dut:rx0"]
+nic = {{ driver = "igc" }}
+mtu = {mtu}
+[programs.sink]
+builtin = "sink"
+attach = ["dut:rx0"]
+mode = "generic"
+[[scenarios]]
+name = "sink"
+modes = ["generic"]
+traffic = {{ from = "gen:tx0", frames = 1000 }}
+expect = {{ deliver = ["dut:rx0"] }}
+"#
+            );
+            parse("t.toml".as_ref(), &text).unwrap_or_else(|wrong| panic!("{wrong}"))
+        };
+        assert_eq!(driver_warnings(&topology(1500)).len(), 0);
+        let large = topology(2000);
+        insta::assert_snapshot!(render(&large, &driver_warnings(&large)).to_string());
+    }
+
+    #[test]
+    fn what_a_nic_says_and_the_kernels_age_count_where_nics_are_known() {
+        let topology = parse("t.toml".as_ref(), TEXT).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let shown = |knowledge: Knowledge| {
+            let warnings =
+                nic_warnings(&topology, &|port| (topology.port_name(port) == "dut:rx0").then_some(knowledge));
+            assert!(warnings.iter().all(|warning| warning.kind.is_fatal()), "{warnings:?}");
+            warnings.into_iter().map(|warning| warning.diagnostic.message).collect::<Vec<_>>().join("\n")
+        };
+        let young = Knowledge { driver: drivers::known("vmxnet3"), kernel: Some(Kernel(6, 6)), ..Knowledge::default() };
+        assert_eq!(shown(young), "");
+        insta::assert_snapshot!(shown(Knowledge { kernel: Some(Kernel(6, 1)), ..young }), @"vmxnet3 has native XDP since Linux 6.6, and this is 6.1: `mine` can't be attached to `dut:rx0` there");
+        insta::assert_snapshot!(shown(Knowledge { probe: Some(XdpFeatures(0)), ..young }), @"the NIC says that it has no native XDP, though its driver vmxnet3 has: `mine` can't be attached to `dut:rx0` there");
+    }
+
+    const TEXT: &str = r#"name = "t"
+[nodes.gen]
+[nodes.dut]
+[[links]]
+kind = "cable"
+ends = ["gen:tx0", "dut:rx0"]
+[programs.mine]
+builtin = "sink"
+attach = ["dut:rx0"]
+[[scenarios]]
+name = "s"
+traffic = { from = "gen:tx0", frames = 1000 }
+expect = { deliver = ["dut:rx0"] }
+"#;
 
     #[test]
     fn a_mistyped_driver_is_recognised() {
