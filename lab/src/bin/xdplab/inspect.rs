@@ -26,8 +26,8 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Whether a program is the one that the lab attaches to a NIC where the file has none. Nothing else can be there natively: a
-/// link holds the place.
+/// Whether a program is the one that the lab attaches to a NIC where the file has none. Told by its place: the lab's link keeps
+/// others out, unless the driver refused the lab's program, which `up` says.
 fn keeps_ready(view: &LabView, port: &str, program: &AttachedView) -> bool {
     let at_nic = view.links.iter().any(|link| link.nics.is_some() && link.ends.iter().any(|end| end == port));
     at_nic && program.mode == XdpMode::Native && program.name == format!("id {}", program.id)
