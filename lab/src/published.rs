@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    record::bench::{DispatcherPublished, FlowPublished, PathPublished, TraitPublished},
+    record::{
+        LinkRecord,
+        bench::{DispatcherPublished, FlowPublished, PathPublished, TraitPublished},
+    },
     xdp::XdpMode,
 };
 
@@ -72,9 +75,21 @@ pub fn redirect() -> Vec<PathPublished> {
         .collect()
 }
 
+/// The NICs of the published figures: what they are called there, and the kernel's name of the driver.
+const NICS: [(&str, &str); 2] = [("i40e", "i40e"), ("mlx4", "mlx4_en")];
+
 /// What was published of a scenario by its name, in one mode, in Mpps: the lowest and the highest figure. The names are
-/// those of `topologies/published`.
-pub fn of_scenario(name: &str, mode: XdpMode) -> Option<(f64, f64)> {
+/// those of `topologies/published`. `links` are those that its frames cross: a figure is of a NIC, and says nothing where
+/// none of them is a cable, or one is made of NICs of a driver that the name has not.
+pub fn of_scenario(name: &str, mode: XdpMode, links: &[LinkRecord]) -> Option<(f64, f64)> {
+    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let was_published = |driver: &str| NICS.iter().any(|(word, kernels)| *kernels == driver && words.contains(word));
+    let mut cables = links.iter().filter(|link| link.kind == "cable").peekable();
+    cables.peek()?;
+    // Two ports of different drivers are `a and b`.
+    if !cables.all(|cable| cable.stands_in_for.is_some() || cable.made_of.split(" and ").all(was_published)) {
+        return None;
+    }
     let in_mode = |row: &PathPublished| match mode {
         XdpMode::Native => row.native_mpps,
         XdpMode::Generic => row.generic_mpps,
@@ -136,13 +151,48 @@ mod tests {
         assert_eq!(traits().len(), lines(file!("traits_inline_move.csv")));
     }
 
+    fn link(kind: &str, made_of: &str, stands_in_for: Option<&str>) -> LinkRecord {
+        LinkRecord {
+            ends: vec!["gen:tx0".to_owned(), "dut:rx0".to_owned()],
+            kind: kind.to_owned(),
+            made_of: made_of.to_owned(),
+            nics: None,
+            stands_in_for: stands_in_for.map(str::to_owned),
+        }
+    }
+
     #[test]
     fn a_scenario_named_as_published_has_its_figures() {
-        assert_eq!(of_scenario("redirect_map i40e->i40e", XdpMode::Native), Some((9.3, 9.7)));
-        assert_eq!(of_scenario("redirect_map i40e->i40e", XdpMode::Generic), Some((1.9, 1.9)));
-        assert_eq!(of_scenario("redirect_map_multi i40e->mlx4+veth", XdpMode::Native), Some((3.8, 3.9)));
-        assert_eq!(of_scenario("drop i40e, dispatcher full", XdpMode::Native), Some((20.4, 20.4)));
-        assert_eq!(of_scenario("drop at dut", XdpMode::Native), None);
+        let of = |name: &str, mode| of_scenario(name, mode, &[link("cable", "veth", Some("i40e"))]);
+        assert_eq!(of("redirect_map i40e->i40e", XdpMode::Native), Some((9.3, 9.7)));
+        assert_eq!(of("redirect_map i40e->i40e", XdpMode::Generic), Some((1.9, 1.9)));
+        assert_eq!(of("redirect_map_multi i40e->mlx4+veth", XdpMode::Native), Some((3.8, 3.9)));
+        assert_eq!(of("drop i40e, dispatcher full", XdpMode::Native), Some((20.4, 20.4)));
+        assert_eq!(of("drop at dut", XdpMode::Native), None);
+    }
+
+    #[test]
+    fn a_figure_stands_only_beside_the_nics_that_it_was_published_of() {
+        let of = |name: &str, cables: &[&str]| {
+            let veth = link("veth", "veth", None);
+            let links: Vec<LinkRecord> =
+                cables.iter().map(|driver| link("cable", driver, None)).chain([veth]).collect();
+            of_scenario(name, XdpMode::Native, &links).is_some()
+        };
+        let (one, two) = ("redirect_map i40e->veth", "redirect_map_multi i40e->mlx4+veth");
+        assert!(of(one, &["i40e"]) && of(two, &["i40e", "mlx4_en"]) && of("drop i40e, dispatcher", &["i40e"]));
+        for (name, cables) in [
+            (one, &["virtio_net"][..]),
+            (one, &["i40e and virtio_net"]),
+            (one, &["mlx4_en"]),
+            (one, &["i40e", "virtio_net"]),
+            (two, &["i40e", "mlx5_core"]),
+            ("drop i40e, dispatcher", &["e1000e"]),
+            // No NIC, and none that veth stands in for.
+            (one, &[]),
+        ] {
+            assert!(!of(name, cables), "{name} on {cables:?}");
+        }
     }
 
     #[test]

@@ -18,8 +18,8 @@ use crate::{
     observe::ledger::Settled,
     program::watch::EventSet,
     published,
-    record::{Check, Cost, REPORT_SCHEMA, Report, Saturation, ScenarioRecord, Verdict, profile::Profile},
-    topology::{Amount, Engine, HostFile, ProgramSource, Scenario, ScenarioId, Topology},
+    record::{Check, Cost, LinkRecord, REPORT_SCHEMA, Report, Saturation, ScenarioRecord, Verdict, profile::Profile},
+    topology::{Amount, Engine, HostFile, Link, ProgramSource, Scenario, ScenarioId, Topology},
     traffic::Stop,
     xdp::XdpMode,
 };
@@ -226,6 +226,7 @@ fn judge(
         }
     }
     let none = BTreeMap::new();
+    let links = cabling.links(topology);
     cases
         .into_iter()
         .map(|mut case| {
@@ -251,9 +252,10 @@ fn judge(
             let reason = (verdict != Verdict::Pass).then(|| reason(&case, &failed));
             let mut notes = case.settled.notes;
             notes.extend(case.notes);
+            let published = published::of_scenario(&scenario.name, case.mode, &crossed(topology, scenario, &links));
             ScenarioRecord {
                 name: scenario.name.clone(),
-                published_mpps: published::of_scenario(&scenario.name, case.mode).map(|(low, high)| [low, high]),
+                published_mpps: published.map(|(low, high)| [low, high]),
                 mode: case.mode,
                 verdict,
                 reason,
@@ -267,6 +269,13 @@ fn judge(
             }
         })
         .collect()
+}
+
+/// Those of a topology's links that a scenario's frames cross.
+fn crossed(topology: &Topology, scenario: &Scenario, links: &[LinkRecord]) -> Vec<LinkRecord> {
+    let walk = topology.walk(scenario);
+    let meets = |link: &Link| link.ends.iter().any(|end| walk.meets(*end));
+    topology.links.iter().zip(links).filter(|(link, _)| meets(link)).map(|(_, record)| record.clone()).collect()
 }
 
 /// Why a case did not pass: where nothing was sent that says more than the checks that follow from it.

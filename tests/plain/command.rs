@@ -119,6 +119,36 @@ fn a_file_that_is_no_report_is_refused() {
 }
 
 #[test]
+fn doctor_tells_of_virtual_machines_and_nics_and_lets_no_lab_on_veth_fail_for_them() {
+    let doctor = |format: &str, path: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_xdplab"));
+        command.args(["doctor", "--format", format]).env("PATH", path).output().expect("the command starts")
+    };
+    let path = std::env::var("PATH").unwrap();
+    let (with, without) = (doctor("json", &path), doctor("json", "/nowhere"));
+    assert_eq!(with.status.code(), without.status.code());
+    let abilities: Vec<serde_json::Value> = serde_json::from_slice(&without.stdout).unwrap();
+    let of =
+        |name: &str| abilities.iter().find(|ability| ability["name"] == *name).unwrap_or_else(|| panic!("no {name}"));
+    for name in ["KVM", "qemu", "vng", "host file", "NICs"] {
+        assert_eq!(of(name)["required"], false, "{name}");
+        assert_ne!(of(name)["detail"], "", "{name}");
+    }
+    assert_eq!(of("vng")["state"], "missing");
+    assert_eq!(of("vng")["fix"], "pip install virtme-ng (or apt-get install virtme-ng, where there is such a package)");
+    let shown = text(&doctor("text", "/nowhere").stdout);
+    assert!(shown.contains("vng: pip install virtme-ng"), "{shown}");
+}
+
+#[test]
+fn the_fewest_boots_and_the_number_of_nics_without_one_are_in_the_help() {
+    let help = |verb: &str| text(&xdplab(&[verb, "--help"]).stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    let fewest = format!("{} at least", xdplab::compare::kernels::FEWEST_PAIRS);
+    assert!(help("compare").contains(&fewest), "{}", help("compare"));
+    assert!(help("vm").contains("Without `:N` it is one. An odd one has no cable"), "{}", help("vm"));
+}
+
+#[test]
 fn wrong_arguments_end_with_code_2() {
     for arguments in [&["nonsense"][..], &["run"], &["run", "x", "--batch", "0"], &["exec", "lab"], &["down"]] {
         assert_eq!(xdplab(arguments).status.code(), Some(2), "{arguments:?}");

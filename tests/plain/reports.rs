@@ -98,6 +98,29 @@ fn every_kind_is_rendered_in_the_formats_that_fit_it() {
 }
 
 #[test]
+fn a_comparison_says_what_the_cables_were_made_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut of_run = run("2026-01-01T00:00:00Z", 50.0, "6.18.0");
+    of_run["links"] =
+        json!([{"ends": ["a:x", "b:y"], "kind": "cable", "made_of": "veth", "stands_in_for": "virtio_net"}]);
+    of_run["notes"] = json!(["veth pairs stand in for all cables: no NICs of this host fit a:x -- b:y"]);
+    let file = put(folder.path(), "run.json", &of_run);
+    let shown = |format: &str| text(&xdplab(&["compare", &file, &file, "--format", format]).stdout);
+    for format in ["text", "md", "cover-letter"] {
+        let words = shown(format).split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "a:x -- b:y (cable: a veth pair stands in for virtio_net)",
+            "no NICs of this host fit a:x -- b:y",
+            "costs are of veth, and say nothing of the NIC's own",
+        ] {
+            assert!(words.contains(part), "{format}: {part}: {words}");
+        }
+    }
+    let value: Value = serde_json::from_str(&shown("json")).unwrap();
+    assert_eq!(value["links"], of_run["links"]);
+}
+
+#[test]
 fn a_list_of_several_kinds_is_rendered_one_after_the_other() {
     let folder = tempfile::tempdir().unwrap();
     let file = put(folder.path(), "all.json", &json!([compare(), run("2026-01-01T00:00:00Z", 50.0, "6.18.0")]));

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::PathBuf,
     process::Stdio,
     thread,
@@ -44,9 +45,41 @@ fn a_kernel_that_is_not_there_and_arguments_that_make_no_sense_end_with_code_2()
     assert!(bench.ends_with(2, &["vm", "--kernel", "/nowhere", "--", "ls"]).contains("no such kernel"));
     for wrong in [["--nic", "i40e:2"], ["--memory", "much"], ["--append", "a;b"], ["--program", "/nowhere"]] {
         let text = bench.ends_with(2, &["vm", "--kernel", &kernel, wrong[0], wrong[1], "--", "ls"]);
-        assert!(text.contains(wrong[0]), "{text}");
+        assert!(text.contains(wrong[0]) && !text.contains("note:"), "{text}");
     }
     bench.ends_with(2, &["vm", "--kernel", &kernel]);
+    let text = bench.ends_with(2, &["compare", "--kernel", &kernel, "--kernel", "/nowhere", "lab.toml"]);
+    assert!(text.contains("no such kernel") && !text.contains("note:"), "{text}");
+}
+
+#[test]
+fn a_command_that_the_machine_would_refuse_is_refused_before_it_boots() {
+    let bench = Bench::new();
+    let kernel = bench.file("vmlinuz", &format!("{:514}HdrS", ""));
+    let refused = |command: &[&str]| bench.ends_with(2, &[&["vm", "--kernel", &kernel, "--"], command].concat());
+    assert_eq!(refused(&["xdplab", "nics"]), "error: leave `xdplab` out: vm runs `xdplab nics` in the machine\n");
+    let text = refused(&["nics", "--fro", "lab.toml"]);
+    assert!(text.starts_with("error: the command behind `--`: unexpected argument '--fro'"), "{text}");
+}
+
+#[test]
+fn a_nic_without_a_cable_is_told_of() {
+    let bench = Bench::new();
+    let kernel = bench.file("vmlinuz", &format!("{:514}HdrS", ""));
+    let tools = bench.dir.path().join("tools");
+    fs::create_dir(&tools).unwrap();
+    for tool in ["vng", "qemu-system-x86_64", "qemu-system-aarch64", "file", "modprobe"] {
+        let path = bench.file(&format!("tools/{tool}"), "#!/bin/sh\n");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let said = |nic: &str| {
+        let mut command = bench.xdplab(&["vm", "--kernel", &kernel, "--nic", nic, "--", "nics"]);
+        let output = command.env("PATH", &tools).output().unwrap();
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let (one, two) = (said("virtio_net"), said("virtio_net:2"));
+    assert!(one.contains("note: the NIC 0000:00:10.0 (virtio_net) has no cable, and so no carrier"), "{one}");
+    assert!(!two.contains("no cable") && two.contains("the virtual machine ended"), "{two}");
 }
 
 #[test]

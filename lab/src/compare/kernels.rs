@@ -3,7 +3,7 @@
 //! A boot is to a kernel what a reload is to a program: it decides where code and data lie. So boots are taken in pairs,
 //! one of each kernel in random order, a pair gives one difference, and the interval is over the pairs.
 
-use super::{CompareError, ERROR, numbers::Numbers, verdict_of};
+use super::{CompareError, ERROR, numbers::Numbers, of_both, verdict_of};
 use crate::{
     measure::{
         fingerprint,
@@ -77,6 +77,9 @@ pub fn of_kernels(
     let whole: Vec<&Measured> = rows.iter().filter(|row| row.differences.len() == pairs.len()).collect();
     let (Some(first), false) = (booted.first(), whole.is_empty()) else { return Err(CompareError::NothingPriced) };
     let mut notes = vec![format!("the unit is a boot: {} of each kernel, in turns", pairs.len())];
+    for (name, numbers) in [(a_name, &first.0), (b_name, &first.1)] {
+        notes.extend(numbers.notes.iter().map(|note| format!("{name}: {note}")));
+    }
     if options.emulated {
         notes.push(
             "the machines were emulated: what a packet costs is what the emulator takes for it, and tells of more or \
@@ -103,6 +106,7 @@ pub fn of_kernels(
         fingerprint: first.1.fingerprint.clone(),
         a: a_name.to_owned(),
         b: b_name.to_owned(),
+        links: of_both([first.0.links.clone(), first.1.links.clone()]),
         differs: fingerprint::differences(&first.0.fingerprint, &first.1.fingerprint),
         interleaved: true,
         seed: options.seed,

@@ -49,7 +49,7 @@ use crate::{
         },
     },
     record::compare::{COMPARE_SCHEMA, CompareReport, CompareRow, CompareVerdict},
-    record::{Fingerprint, Saturation},
+    record::{Fingerprint, LinkRecord, Saturation},
     run::{Progress, RunOptions, facts},
     traffic::Stop,
     xdp::XdpMode,
@@ -266,7 +266,8 @@ pub fn run(
         let plan = plan.ended_at(reloads);
         decisions = Some(judge(&measured, reloads, budget, &plan)?);
     }
-    let mut notes = remarks(reloads, options);
+    let mut notes = options.cabling.notes.clone();
+    notes.extend(remarks(reloads, options));
     notes.extend(returned);
     notes.extend(pairing.notes.iter().cloned());
     let mut rows: Vec<CompareRow> = compared
@@ -289,6 +290,7 @@ pub fn run(
         fingerprint: fingerprint(pairing, &compared, ports),
         a: pairing.a_name.clone(),
         b: pairing.b_name.clone(),
+        links: of_both([&pairing.a, &pairing.b].map(|side| options.cabling.links(side))),
         differs: Vec::new(),
         interleaved: true,
         seed,
@@ -297,6 +299,13 @@ pub fn run(
         lead_ms: first.map(|first| first.duration_since(free).as_secs_f64() * 1e3),
         notes,
     })
+}
+
+/// The links of both sides, those that are alike once.
+fn of_both([mut links, of_b]: [Vec<LinkRecord>; 2]) -> Vec<LinkRecord> {
+    let differ: Vec<LinkRecord> = of_b.into_iter().filter(|link| !links.contains(link)).collect();
+    links.extend(differ);
+    links
 }
 
 /// What is to be said of a comparison as a whole.
@@ -433,7 +442,9 @@ impl Rig {
         match self {
             Self::One(lab, rows) => {
                 drop(rows);
-                lab.down()
+                let mut notes: Vec<String> = lab.lent().iter().flat_map(|lent| lent.loan.notes.clone()).collect();
+                notes.extend(lab.down()?);
+                Ok(notes)
             }
             Self::Two(labs, rows) => {
                 drop(rows);

@@ -3,7 +3,7 @@
 use crate::{
     measure::interval::median,
     record::{
-        Fingerprint, Report,
+        Fingerprint, LinkRecord, Report,
         bench::{Bench, BenchReport, DispatcherFindings, DispatcherRow, MatrixRow, Nanoseconds},
         stored::Stored,
     },
@@ -34,7 +34,9 @@ pub(super) struct Numbers {
     pub(super) fingerprint: Fingerprint,
     /// The prices.
     pub(super) rows: Vec<Priced>,
-    /// What follows from them.
+    /// The links of the runs that they are of.
+    pub(super) links: Vec<LinkRecord>,
+    /// What follows from them, and what the runs said of themselves.
     pub(super) notes: Vec<String>,
 }
 
@@ -46,6 +48,8 @@ impl Numbers {
             let (started, fingerprint) = match stored {
                 Stored::Run(report) => {
                     all.rows.extend(of_run(report));
+                    all.links.extend(report.links.iter().cloned());
+                    all.notes.extend(report.notes.iter().cloned());
                     (&report.started, &report.fingerprint)
                 }
                 Stored::Bench(report) => {

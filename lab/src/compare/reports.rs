@@ -1,7 +1,10 @@
 //! Two reports: numbers of two runs. They are shown beside each other, and never judged: the same program moves by a tenth
 //! from one session to the next.
 
-use super::numbers::{Numbers, Priced};
+use super::{
+    numbers::{Numbers, Priced},
+    of_both,
+};
 use crate::{
     measure::fingerprint,
     record::{
@@ -90,6 +93,7 @@ pub fn of_reports(
         fingerprint: b.fingerprint,
         a: a_name.to_owned(),
         b: b_name.to_owned(),
+        links: of_both([a.links, b.links]),
         differs,
         interleaved: false,
         seed: 0,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Fingerprint;
+use super::{Fingerprint, LinkRecord};
 use crate::xdp::XdpMode;
 
 /// The `schema` of a [`CompareReport`].
@@ -23,6 +23,9 @@ pub struct CompareReport {
     pub a: String,
     /// What `b` is.
     pub b: String,
+    /// The links and what they were made of; those of `b` too where they differ.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkRecord>,
     /// Entries of the fingerprints that differ: name, value of `a`, value of `b`. Empty where both ran here, turn by
     /// turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -33,7 +36,8 @@ pub struct CompareReport {
     pub seed: u64,
     /// The rows, one a scenario and mode.
     pub rows: Vec<CompareRow>,
-    /// The noise floor, in nanoseconds: half the width of the 90 % interval of an A/A comparison here and now.
+    /// The noise floor, in nanoseconds: half the width that the 90 % interval of `a` against `a` would have in the first
+    /// row after as many reloads as were allowed, by the spread of a few here and now.
     pub floor_ns: Option<f64>,
     /// From when the host was free to the first timed window, in milliseconds: bringing up and loading.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -105,7 +105,8 @@ pub struct ScenarioRecord {
     /// Where the time went, where the scenario was profiled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<profile::Profile>,
-    /// What was published of a scenario of this name, in Mpps: the lowest and the highest figure.
+    /// What was published of a scenario of this name, in Mpps: the lowest and the highest figure. Only where its cables are
+    /// made of the NICs that it was published of, or of veth pairs that stand in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published_mpps: Option<[f64; 2]>,
     /// The checks, in order.

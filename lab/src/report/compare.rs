@@ -127,11 +127,17 @@ pub(super) fn shown(report: &CompareReport) -> Shown {
         title: "compare: what b costs more than a".to_owned(),
         about: [format!("a: {}", report.a), format!("b: {}", report.b)]
             .into_iter()
+            .chain(cables(report))
             .chain(machine(&report.fingerprint))
             .collect(),
         grids,
         sentences: [floor(report.floor_ns)].into_iter().chain(remarks(report)).collect(),
     }
+}
+
+/// What the cables were made of, a line each.
+pub(super) fn cables(report: &CompareReport) -> Vec<String> {
+    report.links.iter().filter(|link| link.kind == "cable").map(super::text::link).collect()
 }
 
 /// The verdict's word, marked where the sides are not alike.
@@ -143,7 +149,11 @@ pub(super) fn verdict(report: &CompareReport, row: &CompareRow) -> String {
 /// The noise floor in words.
 pub(super) fn floor(floor_ns: Option<f64>) -> String {
     match floor_ns {
-        Some(ns) => format!("noise floor: {} ns (half the 90 % interval of an A/A comparison here and now)", four(ns)),
+        Some(ns) => format!(
+            "noise floor: {} ns (half the 90 % interval of a against a, in the first row alone, as all of `--reloads` \
+             would leave it)",
+            four(ns)
+        ),
         None => "noise floor: not measured".to_owned(),
     }
 }
@@ -158,7 +168,14 @@ pub(super) fn remarks(report: &CompareReport) -> Vec<String> {
                 .to_owned(),
         );
     }
-    remarks.extend(report.notes.iter().map(|note| format!("note: {note}")));
+    remarks.extend(
+        report
+            .notes
+            .iter()
+            .cloned()
+            .chain(super::text::of_stand_ins(&report.links))
+            .map(|note| format!("note: {note}")),
+    );
     remarks.push(format!("seed {}", report.seed));
     remarks
 }

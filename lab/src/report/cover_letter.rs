@@ -1,7 +1,7 @@
 //! Results as plain text for a patch's cover letter: at most 72 columns, and whole without the tool that made it.
 
 use super::{
-    compare::{MARK, floor, machine, remarks},
+    compare::{MARK, cables, floor, machine, remarks},
     numbers::{difference, four, interval, percent, thousands},
     text::{common_notes, notes},
     verdict::{word, word_of_comparison},
@@ -22,6 +22,9 @@ pub fn comparison(report: &CompareReport) -> String {
     letter.gap();
     letter.words(&report.a, "a: ");
     letter.words(&report.b, "b: ");
+    for cable in cables(report) {
+        letter.one_line(&cable);
+    }
     letter.machine(machine(&report.fingerprint));
     for mode in MODES {
         let rows: Vec<&CompareRow> = report.rows.iter().filter(|row| row.mode == mode).collect();

@@ -32,7 +32,8 @@ pub(crate) fn fingerprint() -> Fingerprint {
     Fingerprint(entries.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
 }
 
-fn report(scenarios: Vec<ScenarioRecord>) -> Report {
+/// A cable that veth stands in for, and a veth pair.
+fn links() -> Vec<LinkRecord> {
     let link = |ends: [&str; 2], kind: &str, stands_in_for: Option<&str>| LinkRecord {
         ends: ends.map(str::to_owned).to_vec(),
         kind: kind.to_owned(),
@@ -40,6 +41,10 @@ fn report(scenarios: Vec<ScenarioRecord>) -> Report {
         made_of: "veth".to_owned(),
         stands_in_for: stands_in_for.map(str::to_owned),
     };
+    vec![link(["gen:tx0", "dut:rx0"], "cable", Some("i40e")), link(["dut:out0", "sink:in0"], "veth", None)]
+}
+
+fn report(scenarios: Vec<ScenarioRecord>) -> Report {
     Report {
         topology: None,
         schema: REPORT_SCHEMA.to_owned(),
@@ -47,7 +52,7 @@ fn report(scenarios: Vec<ScenarioRecord>) -> Report {
         about: "redirect_map from an i40e port into a veth whose peer drops".to_owned(),
         started: "2026-01-01T00:00:00Z".to_owned(),
         fingerprint: fingerprint(),
-        links: vec![link(["gen:tx0", "dut:rx0"], "cable", Some("i40e")), link(["dut:out0", "sink:in0"], "veth", None)],
+        links: links(),
         notes: Vec::new(),
         scenarios,
     }
@@ -185,6 +190,7 @@ pub(crate) fn comparison() -> CompareReport {
         fingerprint: fingerprint(),
         a: "topologies/i40e-veth.toml with before.o".to_owned(),
         b: "topologies/i40e-veth.toml with after.o".to_owned(),
+        links: links(),
         differs: Vec::new(),
         interleaved: true,
         seed: 7,
@@ -196,7 +202,7 @@ pub(crate) fn comparison() -> CompareReport {
         ],
         floor_ns: Some(0.121),
         lead_ms: Some(141.0),
-        notes: vec!["veth pairs stand in for i40e: costs are of veth, and say nothing of the NIC's own".to_owned()],
+        notes: vec!["veth pairs stand in for all cables: no NICs of this host fit gen:tx0 -- dut:rx0".to_owned()],
     }
 }
 
@@ -209,6 +215,7 @@ pub(crate) fn across() -> CompareReport {
         floor_ns: None,
         lead_ms: None,
         rows: comparison().rows.into_iter().filter(|row| row.mode == XdpMode::Native).collect(),
+        links: Vec::new(),
         notes: Vec::new(),
         ..comparison()
     }

@@ -83,15 +83,7 @@ pub fn links(links: &[LinkRecord]) -> String {
     let mut text = String::new();
     let (shown, hidden) = links.split_at(links.len().min(8));
     for link in shown {
-        let what = match &link.stands_in_for {
-            Some(nic) => format!("{}: a {} pair stands in for {nic}", link.kind, link.made_of),
-            None if link.kind == link.made_of => link.kind.clone(),
-            None => match &link.nics {
-                Some(nics) => format!("{}: {}, {}", link.kind, link.made_of, nics.join(" -- ")),
-                None => format!("{}: {}", link.kind, link.made_of),
-            },
-        };
-        text += &format!("  {}  ({what})\n", link.ends.join(" -- "));
+        text += &format!("  {}\n", self::link(link));
     }
     if !hidden.is_empty() {
         let stand_ins = hidden.iter().filter(|link| link.stands_in_for.is_some()).count();
@@ -99,6 +91,25 @@ pub fn links(links: &[LinkRecord]) -> String {
         text += &format!("  and {} links more{also}\n", hidden.len());
     }
     text
+}
+
+/// One link: its ends, and what it was made of.
+pub(super) fn link(link: &LinkRecord) -> String {
+    let what = match &link.stands_in_for {
+        Some(nic) => format!("{}: a {} pair stands in for {nic}", link.kind, link.made_of),
+        None if link.kind == link.made_of => link.kind.clone(),
+        None => match &link.nics {
+            Some(nics) => format!("{}: {}, {}", link.kind, link.made_of, nics.join(" -- ")),
+            None => format!("{}: {}", link.kind, link.made_of),
+        },
+    };
+    format!("{}  ({what})", link.ends.join(" -- "))
+}
+
+/// What costs are of where veth pairs stand in for NICs; `None` where none does.
+pub(super) fn of_stand_ins(links: &[LinkRecord]) -> Option<String> {
+    let stands_in = links.iter().any(|link| link.stands_in_for.is_some());
+    stands_in.then(|| "veth pairs stand in for NICs: costs are of veth, and say nothing of the NIC's own".to_owned())
 }
 
 /// One scenario's ledger and checks.
@@ -206,21 +217,21 @@ fn whom(report: &Report, about: &[&ScenarioRecord]) -> String {
 
 /// What holds for every priced scenario is said once.
 pub(super) fn common_notes(report: &Report) -> Vec<String> {
-    let mut notes = Vec::new();
-    if report.links.iter().any(|link| link.stands_in_for.is_some()) {
-        notes.push("veth pairs stand in for NICs: costs are of veth, and say nothing of the NIC's own".to_owned());
-    }
+    let mut notes: Vec<String> = of_stand_ins(&report.links).into_iter().collect();
     for note in report.scenarios.iter().filter_map(|s| s.profile.as_ref()).flat_map(|profile| &profile.notes) {
         if !notes.contains(note) {
             notes.push(note.clone());
         }
     }
-    if report.scenarios.iter().any(|s| s.cost.is_some()) {
-        notes.push(
-            "ns/packet is the median of windows, with its 90 % interval. On veth one CPU runs generator, hops and sink: it \
-             is the cost of all of them"
-                .to_owned(),
-        );
+    let priced: Vec<&ScenarioRecord> = report.scenarios.iter().filter(|s| s.cost.is_some()).collect();
+    if !priced.is_empty() {
+        let mut note = "ns/packet is the median of windows, with its 90 % interval".to_owned();
+        // Over NICs the receiver has CPUs of its own, and its saturation is on record.
+        let on_veth = priced.iter().any(|s| s.saturation.is_none());
+        if on_veth && report.links.iter().any(|link| link.made_of == "veth") {
+            note += ". On veth one CPU runs generator, hops and sink: it is the cost of all of them";
+        }
+        notes.push(note);
     }
     notes
 }
@@ -247,7 +258,7 @@ pub(super) fn paint(text: &str, style: Style) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::{record::Saturation, report::sample};
 
     #[test]
     fn a_passing_report_is_one_table() {
@@ -257,6 +268,31 @@ mod tests {
     #[test]
     fn a_failing_report_says_where_and_why() {
         insta::assert_snapshot!(text(&sample::failing(), Style::default()));
+    }
+
+    #[test]
+    fn what_holds_on_veth_is_not_said_of_a_run_on_nics() {
+        let on_veth = |report: &Report| common_notes(report).iter().any(|note| note.contains("On veth one CPU"));
+        let mut report = sample::passing();
+        assert!(on_veth(&report));
+        for link in &mut report.links {
+            (link.made_of, link.stands_in_for) = ("i40e".to_owned(), None);
+        }
+        insta::assert_snapshot!(common_notes(&report).join("\n"), @"ns/packet is the median of windows, with its 90 % interval");
+        // Out of a NIC and into a veth pair: the sender's CPU is not the receiver's.
+        report.links[1].made_of = "veth".to_owned();
+        report.scenarios[1].saturation = Some(Saturation {
+            proven: true,
+            lacks: Vec::new(),
+            received_mpps: 7.0,
+            sent_mpps: 9.0,
+            missed: 0,
+            full_polls: 1.0,
+            cpus: vec![1],
+            idle: 0.0,
+            line_mpps: None,
+        });
+        assert!(!on_veth(&report));
     }
 
     #[test]

@@ -136,16 +136,31 @@ fn open(path: &Path) -> Result<File, VmError> {
 
 /// Finds `vng`, and what it starts.
 fn tools() -> Result<PathBuf, VmError> {
-    let (qemu, install) = match env::consts::ARCH {
-        "aarch64" => ("qemu-system-aarch64", "apt-get install qemu-system-arm"),
-        _ => ("qemu-system-x86_64", "apt-get install qemu-system-x86"),
-    };
-    let vng = tool("vng", "pip install virtme-ng (or apt-get install virtme-ng, where there is such a package)")?;
-    tool(qemu, install)?;
+    let vng = vng()?;
+    qemu()?;
     // virtme-ng reads a kernel's version with it.
     tool("file", "apt-get install file")?;
     tool("modprobe", "apt-get install kmod")?;
     Ok(vng)
+}
+
+/// Finds `vng`, which boots a machine.
+///
+/// # Errors
+/// If it is not installed: the error has the command that installs it.
+pub fn vng() -> Result<PathBuf, VmError> {
+    tool("vng", "pip install virtme-ng (or apt-get install virtme-ng, where there is such a package)")
+}
+
+/// Finds qemu for this architecture, which is the machine.
+///
+/// # Errors
+/// As [`vng`].
+pub fn qemu() -> Result<PathBuf, VmError> {
+    match env::consts::ARCH {
+        "aarch64" => tool("qemu-system-aarch64", "apt-get install qemu-system-arm"),
+        _ => tool("qemu-system-x86_64", "apt-get install qemu-system-x86"),
+    }
 }
 
 /// Finds a program on PATH, and where the system keeps its own.

@@ -71,6 +71,11 @@ impl Machine {
         drivers
     }
 
+    /// The NICs without a cable: PCI address in the guest and driver.
+    pub fn without_cable(&self) -> Vec<(String, &'static str)> {
+        self.nics.iter().filter(|nic| nic.uncabled().is_some()).map(|nic| (nic.pci(), nic.driver)).collect()
+    }
+
     /// What qemu calls the NICs without a cable.
     pub(super) fn uncabled(&self) -> Vec<String> {
         self.nics.iter().filter_map(Nic::uncabled).collect()
@@ -143,6 +148,9 @@ mod tests {
         insta::assert_snapshot!("full", lines(&full, Some(Path::new("/proc/7/fd/4"))));
         insta::assert_snapshot!("host_file", full.host_file().unwrap());
         assert_eq!(full.drivers(), ["e1000e", "virtio_net"]);
+        // The odd one of three.
+        assert_eq!(full.without_cable(), [("0000:00:14.0".to_owned(), "e1000e")]);
+        assert_eq!(machine(&["virtio_net"], &[], Acceleration::Kvm).without_cable().len(), 1);
         assert_eq!(bare.host_file(), None);
     }
 

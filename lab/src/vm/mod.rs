@@ -20,7 +20,7 @@ mod machine;
 mod monitor;
 mod nics;
 
-pub use boot::{Console, Output, boot};
+pub use boot::{Console, Output, boot, qemu, vng};
 pub use guest::{Task, passes_through};
 pub use image::Image;
 pub use machine::{Acceleration, Machine};

@@ -53,7 +53,7 @@ pub(super) struct Nic {
 
 impl Nic {
     /// Its address on PCI in the guest: domain and bus are the machine's first.
-    fn pci(&self) -> String {
+    pub(super) fn pci(&self) -> String {
         format!("0000:00:{:02x}.0", self.slot)
     }
 

@@ -3,6 +3,7 @@
 
 use xdplab::{
     compare::{CompareOptions, pairing::Pairing},
+    lab::Cabling,
     record::compare::{CompareReport, CompareRow, CompareVerdict},
     run::Silent,
     topology::{self, Topology},
@@ -148,6 +149,27 @@ fn without_loading_anew_the_same_programs_stay_where_they_are() {
 }
 
 #[test]
+fn what_the_cables_were_made_of_is_in_the_report() {
+    if !xdplab::testing::has("root") {
+        return;
+    }
+    let text = "name = \"cabled\"\n[nodes.gen]\n[nodes.dut]\n\
+                [[links]]\nkind = \"cable\"\nends = [\"gen:tx0\", \"dut:rx0\"]\nnic = { driver = \"i40e\" }\n\
+                [programs.dut]\nbuiltin = \"drop\"\nattach = [\"dut:rx0\"]\n\
+                [[scenarios]]\nname = \"drop\"\ntraffic = { from = \"gen:tx0\", frame-bytes = 64, frames = 1000 }\n\
+                expect = { drop = [\"dut:rx0\"] }\n";
+    let side = || topology::parse("cabled.toml".as_ref(), text).unwrap();
+    let pairing = Pairing::new(side(), side(), "a".to_owned(), "b".to_owned());
+    let note = "veth pairs stand in for all cables: no NICs fit";
+    let cabling = Cabling { notes: vec![note.to_owned()], ..Cabling::default() };
+    let options = CompareOptions { reloads: 6, blocks: 1, floor: false, cabling, ..CompareOptions::default() };
+    let report = xdplab::compare::run(&pairing, &options, &Stop::default(), &Silent).unwrap();
+    let [cable] = report.links.as_slice() else { panic!("{:?}", report.links) };
+    assert_eq!((cable.made_of.as_str(), cable.stands_in_for.as_deref()), ("veth", Some("i40e")));
+    assert!(report.notes.iter().any(|said| said == note), "{:?}", report.notes);
+}
+
+#[test]
 fn a_second_hop_costs_more_though_it_takes_another_lab() {
     if !xdplab::testing::has("root") {
         return;
@@ -164,5 +186,7 @@ fn a_second_hop_costs_more_though_it_takes_another_lab() {
     assert!(row.delta_ns > 5.0 && row.reloads >= 6 && report.floor_ns.is_some(), "{report:#?}");
     assert!(report.notes.iter().any(|note| note.contains("differ in nodes, links and ports")), "{:?}", report.notes);
     assert_eq!(report.fingerprint.0["port * driver"], "veth");
+    // The first is in both labs.
+    assert_eq!(report.links.len(), 2, "{:?}", report.links);
     println!("{:.1} ns more ({:.1} to {:.1}), floor {:?}", row.delta_ns, row.a_ns, row.b_ns, report.floor_ns);
 }

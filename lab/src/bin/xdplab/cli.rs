@@ -98,7 +98,7 @@ pub(crate) enum Verb {
         after_help = "What the command writes into the working directory stays; all else that it writes goes with the machine.\n\nExamples:\n  xdplab vm --kernel /boot/vmlinuz-6.12.0-amd64 -- run lab.toml\n  xdplab vm --kernel kernels/6.12 --nic virtio_net:2 -- nics\n  xdplab vm --kernel kernels/6.1 --append mitigations=off -- bench dispatcher --format json > off.json\n  xdplab vm --kernel kernels/6.1 --program target/debug/deps/my_tests-0123abcd -- --test-threads 2"
     )]
     Vm(VmArgs),
-    /// Shows what this host can do for a lab, and which command fixes what it can't.
+    /// Shows what this host can do for a lab, for `xdplab vm` and with its NICs, and which command fixes what it can't.
     #[command(after_help = "Examples:\n  xdplab doctor\n  xdplab doctor --format json")]
     Doctor(TableArgs),
     /// Removes what dead labs left behind.
@@ -289,7 +289,7 @@ pub(crate) struct CompareArgs {
     /// A kernel that the topology is run under, in virtual machines: the baseline, and once more the candidate.
     #[arg(long, value_name = "IMAGE", conflicts_with_all = ["topology", "change_a", "change_b", "no_reload", "across"])]
     pub(crate) kernel: Vec<PathBuf>,
-    /// Boots of each kernel, which take turns.
+    /// Boots of each kernel, which take turns; 6 at least.
     #[arg(long, value_name = "N", default_value_t = 6, requires = "kernel")]
     pub(crate) boots: usize,
     /// Adds an argument to both kernels' command lines; may be given several times.
@@ -301,8 +301,8 @@ pub(crate) struct CompareArgs {
     /// Adds an argument to the candidate's.
     #[arg(long, value_name = "ARGUMENT", requires = "kernel")]
     pub(crate) append_b: Vec<String>,
-    /// Adds NICs to the machines, as `xdplab vm` does.
-    #[arg(long, value_name = "DRIVER:N", requires = "kernel")]
+    /// Adds NICs to the machines, as `xdplab vm` does: one without `:N`, and an odd one has no cable.
+    #[arg(long, value_name = "DRIVER[:N]", requires = "kernel")]
     pub(crate) nic: Vec<NicRequest>,
     /// Memory of the machines.
     #[arg(long, default_value = "2G", requires = "kernel")]
@@ -576,8 +576,9 @@ pub(crate) struct VmArgs {
     /// The kernel: an image, or the folder of an unpacked package with `boot` and `lib/modules`.
     #[arg(long, value_name = "IMAGE")]
     pub(crate) kernel: PathBuf,
-    /// Adds NICs, cabled in pairs: `virtio_net:2`, `vmxnet3:2`, `e1000e:2`; may be given several times.
-    #[arg(long, value_name = "DRIVER:N")]
+    /// Adds NICs, cabled in pairs: `virtio_net:2`, `vmxnet3:2`, `e1000e:2`; may be given several times. Without `:N` it is
+    /// one. An odd one has no cable, and no carrier.
+    #[arg(long, value_name = "DRIVER[:N]")]
     pub(crate) nic: Vec<NicRequest>,
     /// Adds an argument to the kernel's command line; may be given several times.
     #[arg(long, value_name = "ARGUMENT")]

@@ -1,11 +1,12 @@
 //! `xdplab inspect`: a lab's nodes, ports, programs and counters, as they are now.
 
 use xdplab::{
-    lab::inspect,
+    lab::inspect::{self, AttachedView, LabView},
     report::{
         table::Table,
         text::{links, title},
     },
+    xdp::XdpMode,
 };
 
 use crate::{
@@ -25,7 +26,14 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn text(view: &inspect::LabView) -> String {
+/// Whether a program is the one that the lab attaches to a NIC where the file has none. Told by its place: the lab's link keeps
+/// others out, unless the driver refused the lab's program, which `up` says.
+fn keeps_ready(view: &LabView, port: &str, program: &AttachedView) -> bool {
+    let at_nic = view.links.iter().any(|link| link.nics.is_some() && link.ends.iter().any(|end| end == port));
+    at_nic && program.mode == XdpMode::Native && program.name == format!("id {}", program.id)
+}
+
+fn text(view: &LabView) -> String {
     let mut text =
         format!("{}\nup since {} from {}\n\n", title(&view.lab, &view.about), view.started, view.file.display());
     text += &links(&view.links);
@@ -37,7 +45,10 @@ fn text(view: &inspect::LabView) -> String {
             &port.mac,
             &port.mtu.to_string(),
             &port.addresses.join(" "),
-            &port.program.as_ref().map_or_else(String::new, |p| format!("{} ({})", p.name, p.mode)),
+            &port.program.as_ref().map_or_else(String::new, |p| {
+                let whose = if keeps_ready(view, &port.port, p) { ", xdplab's own: keeps the port ready" } else { "" };
+                format!("{}{whose} ({})", p.name, p.mode)
+            }),
             &port.rx_packets.to_string(),
             &port.tx_packets.to_string(),
         ]);
@@ -55,4 +66,56 @@ fn text(view: &inspect::LabView) -> String {
         text += &format!("\n{missing}\n");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use xdplab::{lab::inspect::PortView, record::LinkRecord};
+
+    use super::*;
+
+    fn port(name: &str, program: &str) -> PortView {
+        PortView {
+            port: name.to_owned(),
+            state: "up".to_owned(),
+            mac: "02:00:00:00:00:01".to_owned(),
+            mtu: 1500,
+            addresses: Vec::new(),
+            program: Some(AttachedView { name: program.to_owned(), mode: XdpMode::Native, id: 144 }),
+            rx_packets: 0,
+            tx_packets: 0,
+        }
+    }
+
+    fn link(ends: [&str; 2], nics: Option<[&str; 2]>) -> LinkRecord {
+        LinkRecord {
+            ends: ends.map(str::to_owned).into(),
+            kind: if nics.is_some() { "cable" } else { "veth" }.to_owned(),
+            made_of: if nics.is_some() { "i40e" } else { "veth" }.to_owned(),
+            nics: nics.map(|nics| nics.map(str::to_owned).into()),
+            stands_in_for: None,
+        }
+    }
+
+    #[test]
+    fn the_program_that_keeps_a_nic_ready_is_told_from_those_of_others() {
+        let view = LabView {
+            lab: "lab".to_owned(),
+            about: String::new(),
+            file: "lab.toml".into(),
+            started: "2026-01-01T00:00:00Z".to_owned(),
+            links: vec![
+                link(["gen:tx0", "dut:rx0"], Some(["eth1 (0000:03:00.0)", "eth2 (0000:03:00.1)"])),
+                link(["dut:out0", "sink:in0"], None),
+            ],
+            ports: vec![port("gen:tx0", "id 144"), port("dut:rx0", "drop"), port("sink:in0", "id 144")],
+            counters: Vec::new(),
+            missing: Vec::new(),
+        };
+        let shown = text(&view);
+        let of = |port: &str| shown.lines().find(|line| line.starts_with(port)).unwrap().to_owned();
+        assert!(of("gen:tx0 ").contains("id 144, xdplab's own: keeps the port ready (native)"), "{shown}");
+        assert!(of("dut:rx0 ").contains("drop (native)"), "{shown}");
+        assert!(of("sink:in0 ").contains("id 144 (native)"), "{shown}");
+    }
 }

@@ -20,7 +20,7 @@ use crate::{
     gc,
     progress::Bar,
     signals,
-    vm::{acceleration, environment},
+    vm::{acceleration, announce, environment},
 };
 
 /// Boots both kernels as often as asked for, and compares what a packet costs under them.
@@ -32,13 +32,14 @@ pub(crate) fn compare(args: &CompareArgs, a: &Path, b: &Path) -> Result<CompareR
         )));
     }
     gc::need_root()?;
-    let acceleration = acceleration();
+    let (acceleration, note) = acceleration();
     let machine = |kernel: &Path, append: &[String]| -> Result<Machine, Failure> {
         let append = [&args.append, append].concat();
         Ok(Machine::new(Image::find(kernel)?, &args.nic, &append, &args.memory, args.cpus, acceleration)?)
     };
     let (first, second) = (machine(a, &args.append_a)?, machine(b, &args.append_b)?);
     let task = task(args)?;
+    announce(note.as_deref(), &first)?;
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     let stop = signals::stop_on_signals()?;
     let bar = Bar::new("compare");

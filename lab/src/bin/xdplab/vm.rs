@@ -1,14 +1,20 @@
 //! `xdplab vm`: a command under another kernel.
 
-use std::{env, ffi::OsString, io};
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    io, iter,
+    path::Path,
+};
 
+use clap::Parser as _;
 use xdplab::{
     host::kvm,
     vm::{self, Acceleration, Console, Image, Machine, Output, Task, VmError},
 };
 
 use crate::{
-    cli::VmArgs,
+    cli::{Cli, VmArgs},
     failure::{Failure, chain},
     gc, signals,
 };
@@ -28,14 +34,14 @@ impl From<VmError> for Failure {
 pub(crate) fn vm(args: &VmArgs) -> Result<u8, Failure> {
     gc::need_root()?;
     let image = Image::find(&args.kernel)?;
-    let acceleration = if args.emulate { Acceleration::Emulated } else { acceleration() };
+    let (acceleration, note) = if args.emulate { (Acceleration::Emulated, None) } else { acceleration() };
     let machine = Machine::new(image, &args.nic, &args.append, &args.memory, args.cpus, acceleration)?;
     let here = |error: io::Error| Failure::Host(format!("find out where this is: {error}"));
-    let program = match &args.program {
-        Some(program) => program
-            .canonicalize()
-            .map_err(|error| Failure::Usage(format!("--program {}: {error}", program.display())))?,
-        None => env::current_exe().map_err(here)?,
+    let program = if let Some(program) = &args.program {
+        program.canonicalize().map_err(|error| Failure::Usage(format!("--program {}: {error}", program.display())))?
+    } else {
+        understood(&args.command)?;
+        env::current_exe().map_err(here)?
     };
     let task = Task {
         program,
@@ -43,22 +49,61 @@ pub(crate) fn vm(args: &VmArgs) -> Result<u8, Failure> {
         directory: env::current_dir().map_err(here)?,
         environment: environment(),
     };
+    announce(note.as_deref(), &machine)?;
     let stop = signals::stop_on_signals()?;
     let console = if args.verbose { Console::Shown } else { Console::Kept };
     let mut output = Output { out: &mut io::stdout().lock(), err: &mut io::stderr() };
     Ok(vm::boot(&machine, &task, console, &stop, &mut output)?)
 }
 
-/// KVM where it works; where not, why not is said.
-pub(crate) fn acceleration() -> Acceleration {
+/// Refuses what the command in the machine would refuse after a boot.
+fn understood(command: &[OsString]) -> Result<(), Failure> {
+    let Err(error) =
+        Cli::try_parse_from(iter::once(OsStr::new("xdplab")).chain(command.iter().map(OsString::as_os_str)))
+    else {
+        return Ok(());
+    };
+    if !error.use_stderr() {
+        // Help, which the command in the machine prints as well.
+        return Ok(());
+    }
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    if command.first().is_some_and(|first| Path::new(first).file_name() == Some(OsStr::new("xdplab"))) {
+        let rest: Vec<_> = iter::once("xdplab").chain(words.iter().skip(1).map(AsRef::as_ref)).collect();
+        let rest = rest.join(" ");
+        return Err(Failure::Usage(format!("leave `{}` out: vm runs `{rest}` in the machine", words[0])));
+    }
+    let said = error.to_string();
+    let said = said.strip_prefix("error: ").unwrap_or(&said).trim_end().to_owned();
+    Err(Failure::Usage(format!("the command behind `--`: {said}")))
+}
+
+/// KVM where it works; where not, with the note that says why not.
+pub(crate) fn acceleration() -> (Acceleration, Option<String>) {
     match kvm::probe() {
-        Ok(()) => Acceleration::Kvm,
+        Ok(()) => (Acceleration::Kvm, None),
         Err(error) => {
-            let why = chain(&error).replace("\n  because: ", ": ");
-            eprintln!("note: KVM does not work here ({why}); the machine is emulated, and its prices mean nothing");
-            Acceleration::Emulated
+            let note =
+                format!("KVM does not work here ({error}): the machine is emulated, and its prices mean nothing");
+            (Acceleration::Emulated, Some(note))
         }
     }
+}
+
+/// Says what is to be said of a machine before it is booted, where it can be.
+pub(crate) fn announce(note: Option<&str>, machine: &Machine) -> Result<(), Failure> {
+    vm::vng()?;
+    vm::qemu()?;
+    if let Some(note) = note {
+        eprintln!("note: {note}");
+    }
+    for (pci, driver) in machine.without_cable() {
+        eprintln!(
+            "note: the NIC {pci} ({driver}) has no cable, and so no carrier: the NICs of a `--nic` are cabled in pairs, as \
+             with `--nic {driver}:2`"
+        );
+    }
+    Ok(())
 }
 
 pub(crate) fn environment() -> Vec<(OsString, OsString)> {
