@@ -6,9 +6,14 @@ use nix::{
     ifaddrs::getifaddrs,
     sys::socket::{self, AddressFamily, SockFlag, SockType},
 };
-use xdplab::{Lab, host::nics, lab::LabError, topology::HostFile};
+use xdplab::{
+    Lab,
+    host::nics,
+    lab::{Cabling, LabError, NicChoice},
+    topology::HostFile,
+};
 
-use super::{HOST, assert_as_before, cable, ip, on_nics, parsed, state, text};
+use super::{HOST, assert_as_before, cable, ip, on_nics, parsed, state, text, words, xdplab};
 
 /// What keeps a NIC from being taken now, in words.
 fn refusal(pci: &str) -> Option<String> {
@@ -92,5 +97,82 @@ fn a_nic_without_carrier_is_waited_for_and_named() {
     let error = Lab::on(&topology, &on_nics(&topology, &host)).unwrap_err();
     let LabError::NoCarrier { nic, .. } = &error else { panic!("{error:?}") };
     assert!(nic.contains(nics[1].pci.as_deref().unwrap()), "{error}");
+    assert_as_before(&before, &nics);
+}
+
+#[test]
+fn what_a_nic_cannot_be_is_said_by_check_before_it_is_taken() {
+    let Some(nics) = cable("virtio_net") else { return };
+    let before = nics.each_ref().map(state);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("demands.toml");
+    let good = text("demands", "virtio_net", "\"native\"", "live");
+    let refused = |port: &str, expected: &str| {
+        std::fs::write(&file, format!("{good}[nodes.dut.ports.rx0]\n{port}\n")).unwrap();
+        for verb in ["check", "run"] {
+            let output = xdplab(&[verb, "--nics", "physical", file.to_str().unwrap()]);
+            let said = words(&output);
+            assert_eq!((output.status.code(), said.contains(expected)), (Some(5), true), "{verb}, {port}: {said}");
+        }
+        assert_as_before(&before, &nics);
+    };
+    let most = nics[1].queues.unwrap().most;
+    refused(
+        &format!("queues = {}", most + 7),
+        &format!("dut:rx0 asks for queues = {}, and it can have {most}", most + 7),
+    );
+    refused("rings = { rx = 65536 }", "dut:rx0 asks for rings.rx = 65536");
+    refused("irq-cpus = [1023]", "dut:rx0 asks for irq-cpus = [1023], and this host's CPUs are 0");
+    refused("offloads = { lroo = false }", "has no offload \"lroo\": did you mean `lro`?");
+}
+
+#[test]
+fn check_knows_what_the_chosen_drivers_cannot_run() {
+    let Some(nics) = cable("e1000e") else { return };
+    let before = nics.each_ref().map(state);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("native.toml");
+    // The file asks for no driver: it is the NIC that tells.
+    let any = |modes: &str, engine: &str| {
+        let label = nics[0].pci.clone().unwrap();
+        text("native", "any", modes, engine).replace("driver = \"any\"", &format!("pci = \"{label}\""))
+    };
+    let check = |text: String| {
+        std::fs::write(&file, text).unwrap();
+        let output = xdplab(&["check", "--nics", "physical", file.to_str().unwrap()]);
+        (output.status.code(), words(&output))
+    };
+    let (code, said) = check(any("\"native\"", "packet"));
+    assert!(code == Some(5) && said.contains("this host can't run it: e1000e has no native XDP"), "{code:?} {said}");
+    let (code, said) = check(any("\"generic\"", "live"));
+    assert!(
+        code == Some(5) && said.contains("the engine `live` can't send from `gen:tx0` on e1000e"),
+        "{code:?} {said}"
+    );
+    let (code, said) = check(any("\"generic\"", "packet"));
+    assert_eq!(code, Some(0), "{said}");
+    assert_as_before(&before, &nics);
+}
+
+#[test]
+fn nics_that_a_lab_has_are_listed_with_what_gives_them_back() {
+    let Some(nics) = cable("virtio_net") else { return };
+    let before = nics.each_ref().map(state);
+    let topology = parsed(&text("has-them", "virtio_net", "\"native\"", "live"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("has-them.toml");
+    std::fs::write(&file, text("has-them", "virtio_net", "\"native\"", "live")).unwrap();
+    let output = xdplab(&["up", "--nics", "physical", file.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", words(&output));
+    let shown = words(&xdplab(&["nics"]));
+    let refused = Cabling::choose(&topology, NicChoice::Physical, &HOST).unwrap_err().to_string();
+    let down = xdplab(&["down", "has-them"]);
+    assert!(down.status.success(), "{}", words(&down));
+    for nic in &nics {
+        let lent = format!("{} is lent to lab \"has-them\"", nic.pci.as_deref().unwrap());
+        for words in [&shown, &refused] {
+            assert!(words.contains(&lent) && words.contains("xdplab down has-them"), "{words}");
+        }
+    }
     assert_as_before(&before, &nics);
 }

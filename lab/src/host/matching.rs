@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use super::nics::{Nic, Refusal};
+use super::nics::{Lent, Nic, Refusal};
 use crate::topology::{HOST_FILE, HostFile, LinkKind, NicRequirement, Rings, Topology, did_you_mean};
 
 /// A cable that a topology asks for. Driver and speed bind both of its NICs; PCI address and label each name one of them.
@@ -130,6 +130,13 @@ pub struct NoFit {
     pub together: bool,
     /// What else is to be known, and to be done.
     pub hints: Vec<String>,
+}
+
+impl NoFit {
+    /// Adds what labs have at the moment: it can't be among the candidates.
+    pub fn add_lent(&mut self, lent: &[Lent]) {
+        self.hints.extend(lent.iter().map(|lent| format!("{lent}: {}", lent.fix())));
+    }
 }
 
 impl fmt::Display for NoFit {

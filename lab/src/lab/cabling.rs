@@ -98,7 +98,7 @@ impl Cabling {
         let assignment = match matching::assign(&requirements, &inventory.nics, host) {
             Ok(assignment) => assignment,
             Err(mut no_fit) => {
-                no_fit.hints.extend(inventory.lent.iter().map(|lent| format!("{lent}: {}", lent.fix())));
+                no_fit.add_lent(&inventory.lent);
                 if choice == NicChoice::Physical {
                     return Err(LabError::NoFit(no_fit));
                 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use xdplab::{
     drivers::{self, Checked, Driver, Xmit},
     host::{
-        matching::{self, NoFit},
+        matching,
         nics::{self, Inventory, Nic, Setting},
     },
     lab::NicChoice,
@@ -93,9 +93,10 @@ struct Fit {
 /// Says which NICs fit a topology's cables.
 fn fit(topology: &Topology, inventory: &Inventory, host: &HostFile, format: Format) -> Result<u8, Failure> {
     let requirements = matching::requirements(topology);
-    let asked = requirements.len();
-    let assignment = matching::assign(&requirements, &inventory.nics, host)
-        .map_err(|no_fit| Failure::Host(too_few(&no_fit, asked, host.cables.len())))?;
+    let assignment = matching::assign(&requirements, &inventory.nics, host).map_err(|mut no_fit| {
+        no_fit.add_lent(&inventory.lent);
+        Failure::Host(no_fit.to_string())
+    })?;
     let fits: Vec<Fit> = requirements
         .into_iter()
         .zip(assignment)
@@ -110,15 +111,6 @@ fn fit(topology: &Topology, inventory: &Inventory, host: &HostFile, format: Form
         }
     }
     Ok(0)
-}
-
-/// Why NICs don't fit; where each fits by itself, with how many cables are asked for and how many there are.
-fn too_few(no_fit: &NoFit, asked: usize, there: usize) -> String {
-    if no_fit.together {
-        format!("{no_fit}\n  cables that the topology asks for: {asked}; cables in the host file: {there}")
-    } else {
-        no_fit.to_string()
-    }
 }
 
 fn text(shown: &[Shown], inventory: &Inventory, host: &HostFile, args: &NicsArgs) -> String {
@@ -164,6 +156,9 @@ fn text(shown: &[Shown], inventory: &Inventory, host: &HostFile, args: &NicsArgs
     if hidden > 0 {
         text += &format!("and {hidden} without a PCI device, which `--all` shows\n");
     }
+    for lent in &inventory.lent {
+        text += &format!("{lent} and not shown: {}\n", lent.fix());
+    }
     for shown in shown {
         for difference in &shown.differences {
             text += &format!("note: {}: {difference}\n", shown.nic.name);
@@ -176,6 +171,11 @@ fn text(shown: &[Shown], inventory: &Inventory, host: &HostFile, args: &NicsArgs
     }
     for [a, b] in &host.cables {
         text += &format!("cable: {} -- {}\n", end(a, inventory, host), end(b, inventory, host));
+        let is_away =
+            |pci: &&&String| find(pci, inventory).is_none() && inventory.lent.iter().all(|lent| lent.pci != ***pci);
+        for pci in [a, b].iter().filter(is_away) {
+            text += &format!("note: {} gives {pci} a cable, and no NIC is there\n", host.path.display());
+        }
     }
     for (label, pci) in host.labels.iter().filter(|(_, pci)| find(pci, inventory).is_none()) {
         text += &format!("note: {} gives {pci} the label {label}, and no NIC is there\n", host.path.display());
@@ -285,27 +285,4 @@ fn known(driver: &Driver, line: &mut impl FnMut(&str, String)) {
         Checked::No => "not checked",
     };
     line("  source", format!("{} ({checked})", driver.sources.join(", ")));
-}
-
-#[cfg(test)]
-mod tests {
-    use xdplab::host::matching::Unfit;
-
-    use super::*;
-
-    #[test]
-    fn too_few_cables_are_counted() {
-        let unfit = |cable: &str| Unfit { cable: cable.to_owned(), candidates: vec![("eth1".to_owned(), None)] };
-        let no_fit = NoFit { unfit: vec![unfit("gen:tx0 -- dut:rx0"), unfit("dut:out0 -- sink:in0")], together: true };
-        insta::assert_snapshot!(too_few(&no_fit, 2, 1), @r"
-        each cable fits NICs of this host, but there are too few for all at once
-          gen:tx0 -- dut:rx0:
-            eth1: fits
-          dut:out0 -- sink:in0:
-            eth1: fits
-          cables that the topology asks for: 2; cables in the host file: 1
-        ");
-        let none = too_few(&NoFit { together: false, ..no_fit }, 2, 1);
-        assert!(!none.contains("cables that the topology asks for"), "{none}");
-    }
 }
