@@ -27,6 +27,8 @@ pub struct ProgramSpans {
     pub name: Span,
     /// Its attach points, in order.
     pub attach: Vec<Span>,
+    /// Its object's file.
+    pub object: Option<Span>,
     /// The ports in its maps.
     pub targets: Vec<(PortId, Span)>,
 }

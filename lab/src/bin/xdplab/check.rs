@@ -4,7 +4,7 @@ use serde::Serialize;
 use xdplab::{
     host::ability,
     lab::{Cabling, NicChoice, cpu_remarks},
-    program::examine,
+    program::{ProgramError, examine},
     record::LinkRecord,
     topology::{self, Diagnostic, Diagnostics, HostFile, LoadError, Topology, preflight},
 };
@@ -186,7 +186,7 @@ fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// What the objects lack of what the file asks of them, at the place of each program.
+/// What the objects lack of what the file asks of them, where the file names each object.
 fn look_into_objects(topology: &Topology) -> Diagnostics {
     let own = topology.programs.iter().zip(&topology.spans.programs).map(|(program, spans)| (&program.body, spans));
     let scenarios = topology.scenarios.iter().zip(&topology.spans.scenarios);
@@ -195,7 +195,18 @@ fn look_into_objects(topology: &Topology) -> Diagnostics {
     });
     let items = own.chain(instead).filter_map(|(body, spans)| {
         let error = examine(body).err()?;
-        Some(Diagnostic::error(spans.name.clone(), chain(&error)).label("this program"))
+        let (span, label) = match &spans.object {
+            Some(object) => (object.clone(), "this object"),
+            None => (spans.name.clone(), "this program"),
+        };
+        Some(match error {
+            ProgramError::Unreadable { path, source } => {
+                Diagnostic::error(span, format!("read the object {}\n  because: {source}", path.display()))
+                    .label(label)
+                    .help("build it, or correct `object` (paths are relative to this file)")
+            }
+            error => Diagnostic::error(span, chain(&error)).label(label),
+        })
     });
     Diagnostics::new(&topology.path, &topology.spans.text, items.collect())
 }

@@ -165,7 +165,8 @@ impl<'a> Checker<'a> {
             sound &= body.is_some();
             if let Some(body) = body {
                 bodies.push((id, body));
-                spans.push(ProgramSpans { name: name.span.clone(), attach: Vec::new(), targets });
+                let object = value.object.given().map(|object| object.span.clone());
+                spans.push(ProgramSpans { name: name.span.clone(), object, attach: Vec::new(), targets });
             }
         }
         (bodies, spans, sound && self.found.len() == found_before)
