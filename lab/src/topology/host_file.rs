@@ -111,7 +111,7 @@ impl HostFile {
         let arena = Arena::new();
         let document = toml_spanner::parse_recoverable(text, &arena);
         let syntax: Vec<Diagnostic> = document.errors().iter().map(syntax_error).collect();
-        let mut reader = Reader { broken: !syntax.is_empty(), ..Reader::default() };
+        let mut reader = Reader::new(!syntax.is_empty());
         let raw = RawHost::read(document.table().as_item(), &mut reader).unwrap_or_default();
         let mut file = Self { path: path.to_owned(), ..Self::default() };
         let mut found = reader.found;

@@ -90,7 +90,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Topology, Diagnostics> {
     let document = toml_spanner::parse_recoverable(text, &arena);
     let syntax: Vec<_> = document.errors().iter().map(syntax_error).collect();
 
-    let mut reader = Reader { broken: !syntax.is_empty(), ..Reader::default() };
+    let mut reader = Reader::new(!syntax.is_empty());
     let raw = RawTopology::read(document.table().as_item(), &mut reader).unwrap_or_default();
     let (topology, found) = check::check(&raw, path, text, reader.broken);
     reader.found.extend(found);

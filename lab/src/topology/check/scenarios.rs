@@ -152,6 +152,7 @@ impl<'a> Checker<'a> {
                         format!("there is no program `{}` to stand in for", name.value),
                     )
                     .label("unknown program")
+                    .help(format!("add the program: [programs.{}]", name.value))
                     .maybe_help(help),
                 );
                 continue;
