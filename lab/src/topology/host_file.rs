@@ -22,7 +22,7 @@ use toml_spanner::Arena;
 use super::{
     check::is_pci_address,
     diagnostic::{Diagnostic, Diagnostics, Span},
-    load::{LARGEST_FILE, syntax_error},
+    load::{LARGEST_FILE, first_few, syntax_error},
     read::{At, List, Names, Read as _, Reader, table},
     suggest,
 };
@@ -120,7 +120,7 @@ impl HostFile {
         if syntax.is_empty() && !raw.nics.is_bad() {
             file.take_cables(&raw, &mut found);
         }
-        found.extend(syntax);
+        found.extend(first_few(syntax));
         if found.is_empty() { Ok(file) } else { Err(Diagnostics::new(path, text, found)) }
     }
 
