@@ -85,6 +85,25 @@ pub enum HostFileError {
     Invalid(Box<Diagnostics>),
 }
 
+impl HostFileError {
+    /// What to do about it, where the error itself does not say.
+    pub fn fix(&self) -> Option<&'static str> {
+        match self {
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => Some(
+                "correct the path, or write the file: [nics] with lines such as east = \"0000:03:00.0\" (`xdplab nics` \
+                 shows this host's PCI addresses), and [[cables]] with ends = [\"east\", \"west\"]",
+            ),
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some("make the file readable for whom xdplab runs as")
+            }
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::InvalidData => Some("save it as UTF-8"),
+            Self::Read { .. } => Some("name a file, in TOML"),
+            Self::TooLarge { .. } => Some("name the host's inventory, in TOML"),
+            Self::Invalid(_) => None,
+        }
+    }
+}
+
 impl HostFile {
     /// Reads the file that is named, or else [`HOST_FILE`], which need not be there.
     ///
