@@ -91,7 +91,7 @@ fn a_wrong_file_is_shown_whole_and_ends_with_code_2() {
 }
 
 #[test]
-fn a_missing_object_is_shown_at_its_program() {
+fn a_missing_object_is_shown_where_the_file_names_it() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("object.toml");
     let body = fs::read_to_string(topology("drop")).unwrap().replacen("builtin = \"drop\"", "object = \"none.o\"", 1);
@@ -100,6 +100,9 @@ fn a_missing_object_is_shown_at_its_program() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("read the object") && said.contains("none.o") && said.contains("object.toml:"), "{said}");
+    assert!(said.contains("object = \"none.o\"\n") && said.contains("^^^^^^^^ this object\n"), "{said}");
+    assert!(said.contains("= because: No such file") && said.contains("= fix: build it"), "{said}");
+    assert!(!said.contains('\u{fffd}'), "{said}");
 }
 
 #[test]

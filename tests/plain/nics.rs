@@ -67,6 +67,17 @@ fn labels_and_cables_of_the_host_file_are_shown() {
 }
 
 #[test]
+fn a_host_file_that_is_named_and_not_there_is_refused_with_what_to_do() {
+    let output = xdplab(&["nics", "--host", "/nowhere/host.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    insta::assert_snapshot!(text(&output.stderr), @r#"
+    error: read host file /nowhere/host.toml
+      because: No such file or directory (os error 2)
+      fix: correct the path, or write the file: [nics] with lines such as east = "0000:03:00.0" (`xdplab nics` shows this host's PCI addresses), and [[cables]] with ends = ["east", "west"]
+    "#);
+}
+
+#[test]
 fn check_says_what_a_driver_cannot_do() {
     let shipped = format!("{}/topologies/i40e-mlx4-veth.toml", env!("CARGO_MANIFEST_DIR"));
     let said = text(&xdplab(&["check", &shipped]).stderr);

@@ -67,6 +67,8 @@ cases! {
     broken_syntax_hides_no_error_elsewhere: "syntax",
     one_mistake_is_one_error: "follow-ons",
     a_wrong_type_is_named: "types",
+    the_right_form_is_told: "right-forms",
+    what_is_not_toml_is_shown_in_part: "not-toml",
 }
 
 #[test]

@@ -131,10 +131,12 @@ impl Diagnostics {
         line_column(&self.text, span.start)
     }
 
-    /// One item as text: message with `file:line:column`, the source line with a caret, and the fix.
+    /// One item as text: message with `file:line:column`, the source line with a caret, what else the message says (such
+    /// as its causes, a line each), and the fix.
     pub fn render(&self, item: &Diagnostic) -> String {
         let (line, column) = self.line_column(&item.span);
-        let mut out = format!("{}: {}\n", item.severity, printable(&item.message));
+        let mut said = item.message.lines().map(str::trim).filter(|line| !line.is_empty()).map(printable);
+        let mut out = format!("{}: {}\n", item.severity, said.next().unwrap_or_default());
         let digits = item.related.iter().map(|r| self.line_column(&r.span).0).fold(line, usize::max).to_string().len();
         // Writing into a String can't fail.
         let _ = writeln!(out, "{:digits$}--> {}:{line}:{column}", "", self.path.display());
@@ -143,6 +145,9 @@ impl Diagnostics {
         for related in &item.related {
             let _ = writeln!(out, "{:digits$} |", "");
             self.excerpt(&mut out, digits, &related.span, '-', &related.label);
+        }
+        for line in said {
+            let _ = writeln!(out, "{:digits$} = {line}", "");
         }
         if let Some(help) = &item.help {
             let _ = writeln!(out, "{:digits$} = fix: {}", "", printable(help));
@@ -211,11 +216,11 @@ fn clamp(text: &str, span: &Span) -> Span {
     start..end.max(start)
 }
 
-/// Control characters would move a terminal's cursor, and tabs the caret.
+/// Control characters would move a terminal's cursor, and tabs the caret. What is shown is one line.
 fn printable(text: &str) -> String {
     text.chars()
         .map(|c| match c {
-            '\t' => ' ',
+            '\t' | '\n' => ' ',
             c if c.is_control() => '\u{fffd}',
             c => c,
         })
@@ -247,6 +252,25 @@ mod tests {
         let text = "na\u{1b}[2Jme = 1";
         let shown = Diagnostics::new("f", text, vec![Diagnostic::error(0..3, "bad \u{7}").label("\u{1b}")]).to_string();
         assert!(shown.chars().all(|c| c == '\n' || !c.is_control()), "{shown}");
+    }
+
+    #[test]
+    fn a_message_of_several_lines_has_its_causes_below() {
+        let item =
+            Diagnostic::error(7..10, "load it\n  because: it is not\n    there\n").label("a\nb").help("make\nit");
+        let shown = Diagnostics::new("f", "name = \"a\"", vec![item]).to_string();
+        insta::assert_snapshot!(shown, @r#"
+        error: load it
+         --> f:1:8
+          |
+        1 | name = "a"
+          |        ^^^ a b
+          = because: it is not
+          = there
+          = fix: make it
+
+        1 error in f
+        "#);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use toml_spanner::Arena;
 use super::{
     check::is_pci_address,
     diagnostic::{Diagnostic, Diagnostics, Span},
-    load::{LARGEST_FILE, syntax_error},
+    load::{LARGEST_FILE, first_few, syntax_error},
     read::{At, List, Names, Read as _, Reader, table},
     suggest,
 };
@@ -85,6 +85,25 @@ pub enum HostFileError {
     Invalid(Box<Diagnostics>),
 }
 
+impl HostFileError {
+    /// What to do about it, where the error itself does not say.
+    pub fn fix(&self) -> Option<&'static str> {
+        match self {
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => Some(
+                "correct the path, or write the file: [nics] with lines such as east = \"0000:03:00.0\" (`xdplab nics` \
+                 shows this host's PCI addresses), and [[cables]] with ends = [\"east\", \"west\"]",
+            ),
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some("make the file readable for whom xdplab runs as")
+            }
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::InvalidData => Some("save it as UTF-8"),
+            Self::Read { .. } => Some("name a file, in TOML"),
+            Self::TooLarge { .. } => Some("name the host's inventory, in TOML"),
+            Self::Invalid(_) => None,
+        }
+    }
+}
+
 impl HostFile {
     /// Reads the file that is named, or else [`HOST_FILE`], which need not be there.
     ///
@@ -111,7 +130,7 @@ impl HostFile {
         let arena = Arena::new();
         let document = toml_spanner::parse_recoverable(text, &arena);
         let syntax: Vec<Diagnostic> = document.errors().iter().map(syntax_error).collect();
-        let mut reader = Reader { broken: !syntax.is_empty(), ..Reader::default() };
+        let mut reader = Reader::new(!syntax.is_empty());
         let raw = RawHost::read(document.table().as_item(), &mut reader).unwrap_or_default();
         let mut file = Self { path: path.to_owned(), ..Self::default() };
         let mut found = reader.found;
@@ -120,7 +139,7 @@ impl HostFile {
         if syntax.is_empty() && !raw.nics.is_bad() {
             file.take_cables(&raw, &mut found);
         }
-        found.extend(syntax);
+        found.extend(first_few(syntax));
         if found.is_empty() { Ok(file) } else { Err(Diagnostics::new(path, text, found)) }
     }
 

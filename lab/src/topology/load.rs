@@ -90,7 +90,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Topology, Diagnostics> {
     let document = toml_spanner::parse_recoverable(text, &arena);
     let syntax: Vec<_> = document.errors().iter().map(syntax_error).collect();
 
-    let mut reader = Reader { broken: !syntax.is_empty(), ..Reader::default() };
+    let mut reader = Reader::new(!syntax.is_empty());
     let raw = RawTopology::read(document.table().as_item(), &mut reader).unwrap_or_default();
     let (topology, found) = check::check(&raw, path, text, reader.broken);
     reader.found.extend(found);
@@ -98,9 +98,33 @@ pub fn parse(path: &Path, text: &str) -> Result<Topology, Diagnostics> {
     if !syntax.is_empty() {
         reader.found.retain(|diagnostic| !follows(&syntax, diagnostic, text));
     }
-    reader.found.extend(syntax);
+    reader.found.extend(first_few(syntax));
     if reader.found.is_empty() { Ok(topology) } else { Err(Diagnostics::new(path, text, reader.found)) }
 }
+
+/// Errors of syntax that are shown of a file: what is not TOML at all has one a line.
+const SYNTAX_MOST: usize = 5;
+
+/// The first errors of syntax; what is left out is counted in one more.
+pub(super) fn first_few(mut syntax: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    syntax.sort_by_key(|error| error.span.start);
+    // One that is left out is better shown itself.
+    if syntax.len() > SYNTAX_MOST + 1 {
+        let more = syntax.len() - SYNTAX_MOST;
+        // The parser stops at a number of errors of its own.
+        let at_least = if syntax.len() >= PARSER_MOST { "at least " } else { "" };
+        let message = format!("… and {at_least}{more} more errors of syntax from here on");
+        let rest = Diagnostic::error(syntax[SYNTAX_MOST].span.clone(), message)
+            .label("the next one")
+            .help("correct those before first; if all lines are like this, the file is not TOML");
+        syntax.truncate(SYNTAX_MOST);
+        syntax.push(rest);
+    }
+    syntax
+}
+
+/// Errors at which the TOML parser stops.
+const PARSER_MOST: usize = 25;
 
 /// Whether an error may only follow from an unreadable line: no header stands between the two.
 fn follows(syntax: &[Diagnostic], diagnostic: &Diagnostic, text: &str) -> bool {

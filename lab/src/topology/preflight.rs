@@ -16,7 +16,7 @@ use super::{
     suggest,
     walk::Walk,
 };
-use crate::xdp::XdpMode;
+use crate::{drivers as records, xdp::XdpMode};
 
 /// Frames that a veth's ring holds.
 pub(crate) const VETH_RING: u32 = 256;
@@ -71,7 +71,7 @@ pub enum WarningKind {
     NeedsFragments,
     /// A threshold, or a cable, for a driver that no NIC has.
     UnknownDriver,
-    /// A native program on a driver that runs none.
+    /// A native program on a driver that runs none, or a threshold for one.
     DriverHasNoNative,
     /// A native redirect to a NIC whose driver does not take it.
     DriverIsNoTarget,
@@ -167,6 +167,10 @@ impl<'t> Preflight<'t> {
             }
         }
         for (driver, span) in &spans.drivers {
+            if records::known(driver).is_some_and(|known| known.native.is_none()) {
+                self.threshold_without_native(driver, span, scenario);
+                continue;
+            }
             if DRIVERS.contains(&driver.as_str()) {
                 continue;
             }
@@ -182,6 +186,22 @@ impl<'t> Preflight<'t> {
             .help(help);
             self.warn(WarningKind::UnknownDriver, None, diagnostic);
         }
+    }
+
+    /// A threshold for a driver that runs no native program.
+    fn threshold_without_native(&mut self, driver: &str, span: &Span, scenario: &Scenario) {
+        let (binds, fix) = match scenario.modes.as_slice() {
+            [XdpMode::Generic] => return,
+            modes if modes.contains(&XdpMode::Generic) => {
+                ("binds in generic mode alone", "keep it for that mode, or leave it out")
+            }
+            _ => ("can't bind in native mode", "run the scenario with modes = [\"generic\"], or leave it out"),
+        };
+        let diagnostic =
+            Diagnostic::warning(span.clone(), format!("`{driver}` has no native XDP, so that this threshold {binds}"))
+                .label("no native XDP")
+                .help(fix);
+        self.warn(WarningKind::DriverHasNoNative, None, diagnostic);
     }
 
     /// Programs of their own, apart from any scenario: `up` attaches them native.

@@ -14,6 +14,8 @@ pub struct Spans {
     pub gro: Vec<Option<Span>>,
     /// By port: where its MTU is set, by itself or by its link.
     pub mtu: Vec<Option<Span>>,
+    /// By link: where it asks for a driver.
+    pub drivers: Vec<Option<Span>>,
     /// By program.
     pub programs: Vec<ProgramSpans>,
     /// By scenario.
@@ -25,6 +27,8 @@ pub struct Spans {
 pub struct ProgramSpans {
     /// Its name.
     pub name: Span,
+    /// Its object's file.
+    pub object: Option<Span>,
     /// Its attach points, in order.
     pub attach: Vec<Span>,
     /// The ports in its maps.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use xdplab::{
     host::ability,
     lab::{Cabling, NicChoice, cpu_remarks},
-    program::examine,
+    program::{ProgramError, examine},
     record::LinkRecord,
     topology::{
         self, Diagnostic, Diagnostics, HostFile, LoadError, Topology,
@@ -38,6 +38,9 @@ struct Checked {
     /// Why this host can't run it, where it can't.
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<String>,
+    /// The exit code of that.
+    #[serde(skip)]
+    code: u8,
 }
 
 impl Checked {
@@ -54,7 +57,7 @@ impl Checked {
                 let of_nics = cabling.warnings(topology);
                 let fatal = of_nics.iter().filter(|warning| warning.kind.is_fatal());
                 let fatal: Vec<String> = fatal.map(|warning| warning.diagnostic.message.clone()).collect();
-                self.refusal = (!fatal.is_empty()).then(|| fatal.join("; "));
+                self.refuse((!fatal.is_empty()).then(|| (fatal.join("; "), 5)));
                 // What the file's own drivers are warned of was shown above, with its place.
                 let new = of_nics.into_iter().filter(|warning| !told.contains(&warned(warning)));
                 self.warnings.extend(problems(&show(topology, &new.collect::<Vec<_>>(), format)));
@@ -62,8 +65,13 @@ impl Checked {
                 self.remarks.clone_from(&cabling.notes);
                 self.remarks.extend(remarks);
             }
-            Err(error) => self.refusal = Some(chain(&error)),
+            // A file may ask for what no NIC has: an offload of that name.
+            Err(error) => self.refuse(Some((chain(&error), Failure::Lab(error).exit_code()))),
         }
+    }
+
+    fn refuse(&mut self, why: Option<(String, u8)>) {
+        (self.refusal, self.code) = why.map_or((None, 0), |(why, code)| (Some(why), code));
     }
 
     /// The same in words.
@@ -110,6 +118,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
             cables: Vec::new(),
             remarks: Vec::new(),
             refusal: None,
+            code: 0,
         };
         match topology::load(file) {
             Ok(topology) => {
@@ -173,9 +182,10 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
             output::print(&text)?;
         }
     }
-    Ok(if wrong {
+    let codes = || results.iter().map(|checked| checked.code);
+    Ok(if wrong || codes().any(|code| code == 2) {
         2
-    } else if missing.is_empty() && results.iter().all(|checked| checked.refusal.is_none()) {
+    } else if missing.is_empty() && codes().all(|code| code == 0) {
         0
     } else {
         5
@@ -203,7 +213,7 @@ fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// What the objects lack of what the file asks of them, at the place of each program.
+/// What the objects lack of what the file asks of them, where the file names each object.
 fn look_into_objects(topology: &Topology) -> Diagnostics {
     let own = topology.programs.iter().zip(&topology.spans.programs).map(|(program, spans)| (&program.body, spans));
     let scenarios = topology.scenarios.iter().zip(&topology.spans.scenarios);
@@ -212,7 +222,18 @@ fn look_into_objects(topology: &Topology) -> Diagnostics {
     });
     let items = own.chain(instead).filter_map(|(body, spans)| {
         let error = examine(body).err()?;
-        Some(Diagnostic::error(spans.name.clone(), chain(&error)).label("this program"))
+        let (span, label) = match &spans.object {
+            Some(object) => (object.clone(), "this object"),
+            None => (spans.name.clone(), "this program"),
+        };
+        Some(match error {
+            ProgramError::Unreadable { path, source } => {
+                Diagnostic::error(span, format!("read the object {}\n  because: {source}", path.display()))
+                    .label(label)
+                    .help("build it, or correct `object` (paths are relative to this file)")
+            }
+            error => Diagnostic::error(span, chain(&error)).label(label),
+        })
     });
     Diagnostics::new(&topology.path, &topology.spans.text, items.collect())
 }

@@ -37,7 +37,10 @@ struct Shown<'a> {
 pub(crate) fn host_file(named: Option<&Path>) -> Result<HostFile, Failure> {
     HostFile::load(named).map_err(|error| match error {
         HostFileError::Invalid(diagnostics) => Failure::File(LoadError::Invalid(diagnostics)),
-        error => Failure::Usage(chain(&error)),
+        error => {
+            let fix = error.fix().map(|fix| format!("\n  fix: {fix}")).unwrap_or_default();
+            Failure::Usage(chain(&error) + &fix)
+        }
     })
 }
 

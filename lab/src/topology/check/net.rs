@@ -72,6 +72,8 @@ impl<'a> Checker<'a> {
             Some(LinkWord::Veth) | None => LinkKind::Veth,
         };
         self.draft.links.push(Link { kind, ends: Vec::new(), mtu });
+        let driver = raw.nic.given().and_then(|nic| nic.value.driver.given());
+        self.draft.spans.drivers.push(driver.map(|driver| driver.span.clone()));
 
         let Some(ends) = raw.ends.given() else { return };
         let named = ends.value.items.len();

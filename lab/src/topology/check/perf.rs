@@ -7,12 +7,16 @@ use crate::{
     topology::{
         diagnostic::{Diagnostic, Span},
         model::{MaxRatio, MinRate, Perf, ScenarioId},
-        read::{At, RawRates},
+        read::{At, Field, RawRates},
         schema::{EngineWord, RawRatio, RawScenario},
         suggest,
     },
     xdp::XdpMode,
 };
+
+/// Rate, in million packets a second, at which the fastest link (800 Gbit/s) is full of the smallest frames: 64 bytes, a
+/// preamble of 8 and a gap of 12.
+const MPPS_MOST: f64 = 800e3 / (8.0 * (64.0 + 8.0 + 12.0));
 
 impl Checker<'_> {
     /// Checks a scenario's thresholds.
@@ -61,7 +65,7 @@ impl Checker<'_> {
         }
         let mut rates: Vec<(MinRate, Span)> = Vec::new();
         for at in &list.items {
-            let mpps = self.positive(&at.value.mpps, "a rate");
+            let mpps = self.positive(&at.value.mpps, "a rate").and_then(|mpps| self.within_reach(mpps, &at.value.mpps));
             let speed = at.value.speed.given().and_then(|speed| {
                 let fits = u32::try_from(speed.value).ok().filter(|speed| *speed > 0);
                 if fits.is_none() {
@@ -100,6 +104,31 @@ impl Checker<'_> {
             rates.push((rate, at.span.clone()));
         }
         rates.into_iter().map(|(rate, _)| rate).collect()
+    }
+
+    /// A rate that some link carries, or `None`, reported.
+    fn within_reach(&mut self, mpps: f64, field: &Field<f64>) -> Option<f64> {
+        if mpps <= MPPS_MOST {
+            return Some(mpps);
+        }
+        let at = field.given()?;
+        // What is far beyond counts packets, not millions of them.
+        let help = if mpps >= 1e4 {
+            format!("Mpps are millions: write {}", mpps / 1e6)
+        } else {
+            "give what this machine is to reach, in million packets a second".to_owned()
+        };
+        self.report(
+            Diagnostic::error(
+                at.span.clone(),
+                format!(
+                    "a rate of {mpps} Mpps is never reached: 800 Gbit/s, the fastest link, carry {MPPS_MOST:.0} of the smallest frames"
+                ),
+            )
+            .label("never reached")
+            .help(help),
+        );
+        None
     }
 
     fn check_ratio(

@@ -137,6 +137,7 @@ impl<'a> Checker<'a> {
             }
             self.draft.spans.programs.push(ProgramSpans {
                 name: name.span.clone(),
+                object: raw.object.given().map(|object| object.span.clone()),
                 attach: attach.iter().map(|(_, span)| span.clone()).collect(),
                 targets,
             });

@@ -152,6 +152,7 @@ impl<'a> Checker<'a> {
                         format!("there is no program `{}` to stand in for", name.value),
                     )
                     .label("unknown program")
+                    .help(format!("add the program: [programs.{}]", name.value))
                     .maybe_help(help),
                 );
                 continue;
@@ -165,7 +166,8 @@ impl<'a> Checker<'a> {
             sound &= body.is_some();
             if let Some(body) = body {
                 bodies.push((id, body));
-                spans.push(ProgramSpans { name: name.span.clone(), attach: Vec::new(), targets });
+                let object = value.object.given().map(|object| object.span.clone());
+                spans.push(ProgramSpans { name: name.span.clone(), object, attach: Vec::new(), targets });
             }
         }
         (bodies, spans, sound && self.found.len() == found_before)

@@ -15,7 +15,7 @@ use crate::{
 /// them, it doesn't.
 pub fn driver_warnings(topology: &Topology) -> Vec<Warning> {
     let mut preflight = Preflight::new(topology);
-    for link in &topology.links {
+    for (index, link) in topology.links.iter().enumerate() {
         let LinkKind::Cable(nic) = &link.kind else { continue };
         let Some(name) = &nic.driver else { continue };
         match drivers::known(name) {
@@ -24,7 +24,10 @@ pub fn driver_warnings(topology: &Topology) -> Vec<Warning> {
                     preflight.driver(*port, driver, &Knowledge { driver: Some(driver), ..Knowledge::default() });
                 }
             }
-            None if !DRIVERS.contains(&name.as_str()) => preflight.unknown_driver(name, link.ends.first().copied()),
+            None if !DRIVERS.contains(&name.as_str()) => {
+                let span = topology.spans.drivers.get(index).cloned().flatten().unwrap_or_default();
+                preflight.unknown_driver(name, link.ends.first().copied(), span);
+            }
             None => {}
         }
     }
@@ -58,13 +61,12 @@ impl Preflight<'_> {
         self.queues(port, driver);
     }
 
-    fn unknown_driver(&mut self, name: &str, port: Option<PortId>) {
+    fn unknown_driver(&mut self, name: &str, port: Option<PortId>, span: Span) {
         let known = DRIVERS.into_iter().chain(drivers::all().map(|driver| driver.name));
         let help = suggest::nearest(name, known).map_or_else(
             || "name the driver as `ethtool -i` does".to_owned(),
             |nearest| format!("did you mean `{nearest}`?"),
         );
-        let span = port.map(|port| self.port_span(port)).unwrap_or_default();
         let message = format!("nothing is known of a driver `{name}`, which this cable asks for");
         self.warn(
             WarningKind::UnknownDriver,
@@ -283,10 +285,6 @@ impl Preflight<'_> {
     fn is_cable(&self, port: PortId) -> bool {
         matches!(self.topology.links[self.topology.ports[port.0].link.0].kind, LinkKind::Cable(_))
     }
-
-    fn port_span(&self, port: PortId) -> Span {
-        self.topology.spans.ports.get(port.0).cloned().unwrap_or_default()
-    }
 }
 
 #[cfg(test)]
@@ -420,6 +418,10 @@ expect = { deliver = ["dut:rx0"] }
     fn a_mistyped_driver_is_recognised() {
         let shown = warned("mlx5_cor", "");
         assert!(shown.contains("did you mean `mlx5_core`?"), "{shown}");
+        assert!(
+            shown.contains("nic = { driver = \"mlx5_cor\" }\n   |                  ^^^^^^^^^^ unknown driver"),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! refers to. Here each key is read on its own into a [`Field`], so that the checks behind can tell "not there" from
 //! "there, but wrong and already reported".
 
+mod form;
 mod rates;
 mod table;
 mod value;
@@ -13,6 +14,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use toml_spanner::{Item, Key, Table};
 
+pub(crate) use form::Form;
 pub(crate) use rates::RawRates;
 pub(crate) use table::{is_key, needs, table, words};
 pub(crate) use value::RawValue;
@@ -61,9 +63,10 @@ impl<T> Field<T> {
 }
 
 impl<T: Read> Field<T> {
-    /// Reads a key's value.
-    pub(crate) fn read(item: &Item<'_>, reader: &mut Reader) -> Self {
-        T::read(item, reader).map_or(Self::Bad, |value| Self::Given(At { value, span: item.span().range() }))
+    /// Reads the value of a table's key, as its field is named; of a name of the user's choice, which is no key, it is
+    /// empty.
+    pub(crate) fn read(key: &'static str, item: &Item<'_>, reader: &mut Reader) -> Self {
+        reader.at(key, item).map_or(Self::Bad, |value| Self::Given(At { value, span: item.span().range() }))
     }
 }
 
@@ -96,11 +99,31 @@ pub(crate) struct Reader {
     pub(crate) found: Vec<Diagnostic>,
     /// Whether the file's syntax is broken somewhere, so that what seems to be missing may only be unreadable.
     pub(crate) broken: bool,
+    /// The table's key whose value is read; empty in a list and under a name of the user's choice.
+    key: &'static str,
 }
 
 impl Reader {
+    /// A reader of a file whose syntax is sound, or is broken somewhere.
+    pub(crate) fn new(broken: bool) -> Self {
+        Self { broken, ..Self::default() }
+    }
+
+    /// Reads what stands at a key.
+    fn at<T: Read>(&mut self, key: &'static str, item: &Item<'_>) -> Option<T> {
+        let around = std::mem::replace(&mut self.key, key);
+        let value = T::read(item, self);
+        self.key = around;
+        value
+    }
+
     /// Reports that a value is of the wrong type.
-    pub(crate) fn expected(&mut self, what: &str, item: &Item<'_>) {
+    pub(crate) fn expected(&mut self, what: &str, form: Form, item: &Item<'_>) {
+        self.wrong_form(what, form, what, item);
+    }
+
+    /// The same; `place` tells the table that should stand there from others.
+    fn wrong_form(&mut self, what: &str, form: Form, place: &str, item: &Item<'_>) {
         let found = match *item.type_str() {
             "integer" => "an integer".to_owned(),
             "array" => "a list".to_owned(),
@@ -109,24 +132,18 @@ impl Reader {
             "datetime" => "a date".to_owned(),
             other => format!("a {other}"),
         };
-        let mut diagnostic = Diagnostic::error(item.span().range(), format!("expected {what}, found {found}"))
-            .label(format!("not {what}"));
-        if let Some(text) = item.as_str()
-            && (text.replace('_', "").parse::<f64>().is_ok() || ["true", "false"].contains(&text))
-            && !what.contains("text")
-        {
-            diagnostic = diagnostic.help(format!("leave the quotes out: {text}"));
-        } else if let (Some(text), "a list") = (item.as_str(), what) {
-            diagnostic = diagnostic.help(format!("put it in brackets: [\"{text}\"]"));
-        }
-        self.found.push(diagnostic);
+        self.found.push(
+            Diagnostic::error(item.span().range(), format!("expected {what}, found {found}"))
+                .label(format!("not {what}"))
+                .maybe_help(form::fix(form, self.key, place, item)),
+        );
     }
 
     /// The table that a value is; reports it if it is none.
     pub(crate) fn table<'i, 'de>(&mut self, what: &str, item: &'i Item<'de>) -> Option<&'i Table<'de>> {
         let table = item.as_table();
         if table.is_none() {
-            self.expected(&format!("a table ({what})"), item);
+            self.wrong_form(&format!("a table ({what})"), Form::Table, what, item);
         }
         table
     }
@@ -161,59 +178,72 @@ pub(crate) fn later(span: Span, what: &str, instead: &str) -> Diagnostic {
 
 /// What can be read from a TOML value.
 pub(crate) trait Read: Sized {
+    /// What may stand there.
+    const FORM: Form;
+
     /// Reads a value; `None` where it is wrong and was reported.
     fn read(item: &Item<'_>, reader: &mut Reader) -> Option<Self>;
 }
 
 impl Read for String {
+    const FORM: Form = Form::Text;
+
     fn read(item: &Item<'_>, reader: &mut Reader) -> Option<Self> {
         let text = item.as_str().map(str::to_owned);
         if text.is_none() {
-            reader.expected("a text", item);
+            reader.expected("a text", Self::FORM, item);
         }
         text
     }
 }
 
 impl Read for i64 {
+    const FORM: Form = Form::Integer;
+
     fn read(item: &Item<'_>, reader: &mut Reader) -> Option<Self> {
         let integer = item.as_i64();
         if integer.is_none() {
-            reader.expected("an integer", item);
+            reader.expected("an integer", Self::FORM, item);
         }
         integer
     }
 }
 
 impl Read for f64 {
+    const FORM: Form = Form::Number;
+
     fn read(item: &Item<'_>, reader: &mut Reader) -> Option<Self> {
         let number = item.as_f64().or_else(|| item.as_i64().map(|integer| integer as f64));
         if number.is_none() {
-            reader.expected("a number", item);
+            reader.expected("a number", Self::FORM, item);
         }
         number
     }
 }
 
 impl Read for bool {
+    const FORM: Form = Form::Truth;
+
     fn read(item: &Item<'_>, reader: &mut Reader) -> Option<Self> {
         let truth = item.as_bool();
         if truth.is_none() {
-            reader.expected("true or false", item);
+            reader.expected("true or false", Self::FORM, item);
         }
         truth
     }
 }
 
 impl<T: Read> Read for List<T> {
+    const FORM: Form = Form::List(&T::FORM);
+
     fn read(item: &Item<'_>, reader: &mut Reader) -> Option<Self> {
         let Some(array) = item.as_array() else {
-            reader.expected("a list", item);
+            reader.expected("a list", Self::FORM, item);
             return None;
         };
         let mut list = Self { items: Vec::with_capacity(array.len()), bad: false };
         for element in array {
-            match T::read(element, reader) {
+            match reader.at("", element) {
                 Some(value) => list.items.push(At { value, span: element.span().range() }),
                 None => list.bad = true,
             }
@@ -223,11 +253,15 @@ impl<T: Read> Read for List<T> {
 }
 
 impl<T: Read> Read for Names<T> {
+    const FORM: Form = Form::Table;
+
     fn read(item: &Item<'_>, reader: &mut Reader) -> Option<Self> {
         let table = reader.table("names and what they stand for", item)?;
         let entries = table
             .into_iter()
-            .map(|(key, item)| (At { value: key.name.to_owned(), span: key.span.range() }, Field::read(item, reader)))
+            .map(|(key, item)| {
+                (At { value: key.name.to_owned(), span: key.span.range() }, Field::read("", item, reader))
+            })
             .collect();
         Some(Self { entries })
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use toml_spanner::Item;
 
-use super::{At, Field, List, Read, Reader};
+use super::{At, Field, Form, List, Read, Reader};
 use crate::topology::schema::RawRate;
 
 /// Least rates of one driver.
@@ -13,13 +13,15 @@ use crate::topology::schema::RawRate;
 pub(crate) struct RawRates(pub(crate) List<RawRate>);
 
 impl Read for RawRates {
+    const FORM: Form = Form::Rates;
+
     fn read(item: &Item<'_>, reader: &mut Reader) -> Option<Self> {
         if item.as_array().is_some() {
             return List::read(item, reader).map(Self);
         }
         let number = item.as_f64().or_else(|| item.as_i64().map(|integer| integer as f64));
         let Some(value) = number else {
-            reader.expected("a rate, or a list of rates such as [{ mpps = 9.0, speed = 10_000 }]", item);
+            reader.expected("a rate, or a list of rates such as [{ mpps = 9.0, speed = 10_000 }]", Self::FORM, item);
             return None;
         };
         let span = item.span().range();

@@ -31,6 +31,8 @@ macro_rules! table {
         }
 
         impl $crate::topology::read::Read for $name {
+            const FORM: $crate::topology::read::Form = $crate::topology::read::Form::Table;
+
             fn read(
                 item: &toml_spanner::Item<'_>,
                 reader: &mut $crate::topology::read::Reader,
@@ -39,7 +41,7 @@ macro_rules! table {
                 let mut out = Self::default();
                 for (key, item) in table {
                     $(if $crate::topology::read::is_key(key.name, stringify!($field)) {
-                        out.$field = $crate::topology::read::Field::read(item, reader);
+                        out.$field = $crate::topology::read::Field::read(stringify!($field), item, reader);
                         continue;
                     })*
                     reader.unknown_key(key, $what, &[$(stringify!($field).replace('_', "-")),*]);
@@ -65,12 +67,14 @@ macro_rules! words {
         { $($word:literal => $value:expr),* $(,)? } later { $($later:literal => $instead:literal),* $(,)? }
     ) => {
         impl $crate::topology::read::Read for $type {
+            const FORM: $crate::topology::read::Form = $crate::topology::read::Form::Word(&[$($word),*]);
+
             fn read(
                 item: &toml_spanner::Item<'_>,
                 reader: &mut $crate::topology::read::Reader,
             ) -> Option<Self> {
                 let Some(text) = item.as_str() else {
-                    reader.expected(concat!("a text (", $what, ")"), item);
+                    reader.expected(concat!("a text (", $what, ")"), Self::FORM, item);
                     return None;
                 };
                 match text {

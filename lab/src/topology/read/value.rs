@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use toml_spanner::{Item, Value};
 
-use super::{At, Read, Reader};
+use super::{At, Form, Read, Reader};
 
 /// A value of a map or a global as the file has it.
 #[derive(Debug, Clone)]
@@ -25,6 +25,9 @@ pub(crate) enum RawValue {
 }
 
 impl Read for RawValue {
+    // Nearly anything may stand there: of what may not, nothing more can be told.
+    const FORM: Form = Form::Table;
+
     fn read(item: &Item<'_>, reader: &mut Reader) -> Option<Self> {
         // All elements are read, even behind a wrong one.
         fn whole<T>(elements: Vec<Option<T>>) -> Option<Vec<T>> {
@@ -46,12 +49,16 @@ impl Read for RawValue {
             Value::Integer(integer) => {
                 let integer = integer.as_i64();
                 if integer.is_none() {
-                    reader.expected("an integer of at most 64 bits with a sign (or a text such as \"0xffff\")", item);
+                    reader.expected(
+                        "an integer of at most 64 bits with a sign (or a text such as \"0xffff\")",
+                        Self::FORM,
+                        item,
+                    );
                 }
                 integer.map(Self::Integer)
             }
             Value::DateTime(_) => {
-                reader.expected("a port, a number, a truth value, a text or a list", item);
+                reader.expected("a port, a number, a truth value, a text or a list", Self::FORM, item);
                 None
             }
         }
