@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    process::Command,
+    process::{Child, Command},
 };
 
 use xdplab::{
@@ -34,6 +34,15 @@ fn with_a_pair<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         });
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// A process that ends with the test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.kill().and_then(|()| self.0.wait()).expect("kill");
+    }
 }
 
 fn nic<'a>(inventory: &'a Inventory, name: &str) -> &'a Nic {
@@ -100,20 +109,19 @@ fn what_stands_on_a_device_is_named() {
 #[test]
 fn what_stands_on_a_device_from_another_namespace_is_named_with_a_way_there() {
     with_a_pair(|| {
-        // The process that this thread becomes a child's parent of keeps the other namespace.
-        let mut box_ = Command::new("unshare").args(["--net", "sleep", "60"]).spawn().expect("unshare");
+        let other = Ended(Command::new("unshare").args(["--net", "sleep", "60"]).spawn().expect("unshare"));
         let own = fs::read_link("/proc/thread-self/ns/net").unwrap();
-        let theirs = format!("/proc/{}/ns/net", box_.id());
+        let theirs = format!("/proc/{}/ns/net", other.0.id());
         while fs::read_link(&theirs).is_ok_and(|netns| netns == own) {
             std::thread::yield_now();
         }
-        ip("link add link p0 name p0-over type macvlan");
-        ip(&format!("link set p0-over netns {}", box_.id()));
-        ip("link add link p1 name p1.7 type vlan id 7");
-        ip(&format!("link set p1.7 netns {}", box_.id()));
+        for (name, upper) in [("p0", "p0-over"), ("p1", "p1-over")] {
+            ip(&format!("link add link {name} name {upper} type macvlan"));
+            ip(&format!("link set {upper} netns {}", other.0.id()));
+        }
         let found = inventory().unwrap();
-        box_.kill().and_then(|()| box_.wait()).unwrap();
-        for (name, upper) in [("p0", "p0-over"), ("p1", "p1.7")] {
+        drop(other);
+        for (name, upper) in [("p0", "p0-over"), ("p1", "p1-over")] {
             let [above] = nic(&found, name).uppers_elsewhere.as_slice() else { panic!("{found:#?}") };
             assert_eq!((above.name.as_str(), above.netns.to_str().unwrap()), (upper, theirs.as_str()));
             assert_eq!(nic(&found, name).uppers, [""; 0]);

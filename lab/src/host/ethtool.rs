@@ -18,7 +18,7 @@ pub use settings::PortSettings;
 pub use tuning::Tuning;
 
 use super::{HostError, netlink::mac_text};
-use crate::topology::did_you_mean;
+use crate::topology::nearest;
 
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const GSTRINGS: u32 = 0x1b;
@@ -271,8 +271,11 @@ fn text(field: &[u8]) -> String {
 }
 /// That a device has no offload of a name, and which may be meant.
 fn no_feature(port: &str, feature: &str, names: &[String]) -> HostError {
-    let known = ALIASES.iter().map(|(short, _)| *short).chain(names.iter().map(String::as_str));
-    let help = did_you_mean(feature, "it has", known.filter(|name| !name.is_empty()))
-        .unwrap_or_else(|| "`ethtool -k` lists those that a device has".to_owned());
+    let names = names.iter().map(String::as_str).filter(|name| !name.is_empty());
+    let known = ALIASES.iter().map(|(short, _)| *short).chain(names.clone());
+    let help = nearest(feature, known).map_or_else(
+        || format!("it has {}", names.collect::<Vec<_>>().join(", ")),
+        |nearest| format!("did you mean `{nearest}`?"),
+    );
     HostError::NoFeature { port: port.to_owned(), feature: feature.to_owned(), help }
 }

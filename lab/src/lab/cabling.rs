@@ -241,7 +241,11 @@ pub(super) fn lend(
     for lent in &network.lent {
         inside.block_on(network.finish(topology, lent.port))?;
         lend::set_affinity(&lent.loan.borrowed.pci, &topology.ports[lent.port.0].irq_cpus).map_err(|source| {
-            LabError::IrqCpus { port: topology.port_name(lent.port), nic: lent.loan.borrowed.name.clone(), source }
+            LabError::IrqCpus {
+                port: topology.port_name(lent.port),
+                nic: lent.loan.borrowed.name.clone(),
+                source: Box::new(source),
+            }
         })?;
     }
     let ports: Vec<PortId> = network.lent.iter().map(|lent| lent.port).collect();

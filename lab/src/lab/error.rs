@@ -131,7 +131,7 @@ pub enum LabError {
         /// The NIC.
         nic: String,
         /// Why.
-        source: HostError,
+        source: Box<HostError>,
     },
     /// Interrupts are to go to a CPU that this host does not have.
     #[error("{port} asks for irq-cpus = [{cpu}], and this host's CPUs are {online}: name one of those")]

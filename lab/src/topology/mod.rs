@@ -33,5 +33,5 @@ pub use load::{LARGEST_FILE, LoadError, load, parse};
 pub use mac::Mac;
 pub use model::*;
 pub use spans::{ProgramSpans, ScenarioSpans, Spans};
-pub(crate) use suggest::did_you_mean;
+pub(crate) use suggest::{did_you_mean, nearest};
 pub use walk::Walk;
