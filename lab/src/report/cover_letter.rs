@@ -3,7 +3,7 @@
 use super::{
     compare::{MARK, cables, floor, machine, remarks},
     numbers::{difference, four, interval, percent, thousands},
-    text::{common_notes, notes},
+    text::all_notes,
     verdict::{word, word_of_comparison},
     wrap::{COLUMNS, shorten, width, wrap},
 };
@@ -84,7 +84,7 @@ pub fn run(report: &Report) -> String {
         }
     }
     letter.gap();
-    for note in notes(report, |_| true).into_iter().chain(common_notes(report)) {
+    for note in all_notes(report) {
         letter.words(&note, "- ");
     }
     letter.text

@@ -10,7 +10,7 @@ use super::{
     plot::{Chart, Dot, Series, Whisker, Whiskers},
     profile,
     table::is_number,
-    text::{common_notes, notes, published},
+    text::{all_notes, published},
     verdict::word,
 };
 use crate::{
@@ -99,7 +99,7 @@ fn run(report: &Report) -> Markup {
         }
         (table(&grid))
         @for s in &report.scenarios { (scenario(s)) }
-        ul { @for note in notes(report, |_| true).into_iter().chain(common_notes(report)) { li { (note) } } }
+        ul { @for note in all_notes(report) { li { (note) } } }
         (fingerprint(&report.fingerprint))
     }
 }

@@ -36,7 +36,7 @@ pub fn markdown(report: &Report) -> String {
         );
     }
     md.push('\n');
-    for note in text::notes(report, |_| true).into_iter().chain(text::common_notes(report)) {
+    for note in text::all_notes(report) {
         md += &format!("- {}\n", cell(&note));
     }
     for s in report.scenarios.iter().filter(|s| s.verdict != Verdict::Pass) {

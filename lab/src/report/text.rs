@@ -215,6 +215,12 @@ fn whom(report: &Report, about: &[&ScenarioRecord]) -> String {
     }
 }
 
+/// All that is noted in a report: of the lab, of its scenarios, and of how it is to be read.
+pub(super) fn all_notes(report: &Report) -> Vec<String> {
+    let of_lab = report.notes.iter().cloned();
+    of_lab.chain(notes(report, |_| true)).chain(common_notes(report)).collect()
+}
+
 /// What holds for every priced scenario is said once.
 pub(super) fn common_notes(report: &Report) -> Vec<String> {
     let mut notes: Vec<String> = of_stand_ins(&report.links).into_iter().collect();
