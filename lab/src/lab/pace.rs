@@ -10,10 +10,11 @@ use std::{
 use xdplab_wire::records::{WatchKey, event};
 
 use super::{
-    Installed, Lab, LabError, cabling,
+    Installed, Lab, LabError, cabling, reading,
     receiver::{Receiver, Tap},
 };
 use crate::{
+    host::ethtool::Ethtool,
     program::{PortCounter, WatchCounter},
     topology::{Builtin, PortId, Scenario, preflight::VETH_RING},
     traffic::live::unhurried_batches,
@@ -29,14 +30,32 @@ pub(crate) enum WaitFor {
     Deferred,
 }
 
+/// What counts frames that have crossed a ring.
+#[derive(Debug)]
+pub(super) enum Crossed {
+    /// The program behind it.
+    Program(PortCounter),
+    /// A veth itself, behind which a user's program counts nothing: a socket in its namespace, and its name there.
+    Veth(Ethtool, String),
+}
+
+impl Crossed {
+    fn read(&self) -> Result<u64, LabError> {
+        Ok(match self {
+            Self::Program(counter) => counter.ours()?,
+            Self::Veth(ethtool, name) => reading::of_queues(&ethtool.stats(name)?, "_xdp_packets"),
+        })
+    }
+}
+
 /// How a sender waits for those that receive, so that no ring overflows.
 #[derive(Debug)]
 pub struct Pace {
     taps: Vec<Tap>,
     /// What the stack received from queues of other CPUs, and how often it receives each frame.
     stacks: Vec<(WatchCounter, u64)>,
-    /// What programs counted behind rings that another CPU or thread empties, as those of NICs: each with its count before.
-    rings: Vec<(PortCounter, u64)>,
+    /// What came out of rings that another CPU or thread empties, as those of NICs: each with its count before.
+    rings: Vec<(Crossed, u64)>,
     /// How long all must have been idle, where not every frame is for them.
     idle: Duration,
     /// Frames that may be sent between two waits.
@@ -64,7 +83,7 @@ impl Pace {
     pub(super) fn of(
         receivers: Vec<(u32, Tap)>,
         queues: Vec<(u32, WatchCounter, u64)>,
-        rings: Vec<(u32, PortCounter)>,
+        rings: Vec<(u32, Crossed)>,
         later: bool,
     ) -> Result<Option<Self>, LabError> {
         let (sockets, taps): (Vec<u32>, Vec<Tap>) = receivers.into_iter().unzip();
@@ -76,7 +95,7 @@ impl Pace {
         let stacks = queues.into_iter().map(|(_, counter, times)| (counter, times)).collect();
         let rings = rings
             .into_iter()
-            .map(|(_, counter)| counter.ours().map(|before| (counter, before)))
+            .map(|(_, counter)| counter.read().map(|before| (counter, before)))
             .collect::<Result<Vec<_>, _>>()?;
         let mut pace =
             Self { taps, stacks, rings, idle, chunk: (least / 2).max(1), before: 0, whole: AtomicBool::new(false) };
@@ -113,7 +132,7 @@ impl Pace {
             let crossed = self
                 .rings
                 .iter()
-                .map(|(counter, before)| Ok(counter.ours()?.saturating_sub(*before)))
+                .map(|(counter, before)| Ok(counter.read()?.saturating_sub(*before)))
                 .collect::<Result<Vec<_>, LabError>>()?;
             let others = self.taps.is_empty() && self.stacks.is_empty() || ended - self.before.min(ended) >= sent;
             if others && crossed.iter().all(|count| *count >= sent) {
@@ -175,11 +194,19 @@ impl Lab {
         Pace::of(reached.map(|tap| (tap.ring(), tap)).collect(), queues, rings, later)
     }
 
-    /// The rings that frames cross to come in by some ports, where a program counts them behind it.
-    fn rings(&self, ports: impl Iterator<Item = PortId>) -> Result<Vec<(u32, PortCounter)>, LabError> {
+    /// The rings that frames cross to come in by some ports with programs: where those don't count, the veths do.
+    fn rings(&self, ports: impl Iterator<Item = PortId>) -> Result<Vec<(u32, Crossed)>, LabError> {
         let mut rings = Vec::new();
         for port in ports {
-            let Some(counter) = self.port_counter(port)? else { continue };
+            let counter = match self.port_counter(port)? {
+                Some(counter) => Crossed::Program(counter),
+                None if self.is_nic(port) || self.installed_at(port).is_none() => continue,
+                None => {
+                    let netns = &self.network.at(&self.topology, port).netns;
+                    let ethtool = self.thread.run(|inside| inside.enter(netns, Ethtool::open))??;
+                    Crossed::Veth(ethtool, self.topology.ports[port.0].name.clone())
+                }
+            };
             let ring = if self.is_nic(port) {
                 let (topology, network) = (&self.topology, &self.network);
                 self.thread.run(|inside| cabling::ring(inside, topology, network, port))?.unwrap_or(cabling::RING)

@@ -141,14 +141,16 @@ fn read_drivers(
         let stats = inside
             .enter(&network.at(topology, port).netns, || -> Result<_, HostError> { Ethtool::open()?.stats(name) })??;
         // veth: `rx_queue_N_xdp_packets` and so on, one a queue.
-        let sum = |suffix: &str| -> u64 {
-            let counts = stats.iter().filter(|(name, _)| name.starts_with("rx_queue_") && name.ends_with(suffix));
-            counts.map(|(_, n)| n).sum()
-        };
-        ports[port.0].driver_packets = sum("_xdp_packets");
-        ports[port.0].driver_drops = sum("_xdp_drops");
+        ports[port.0].driver_packets = of_queues(&stats, "_xdp_packets");
+        ports[port.0].driver_drops = of_queues(&stats, "_xdp_drops");
     }
     Ok(())
+}
+
+/// A count that a driver has one of for each receive queue, of all of them.
+pub(super) fn of_queues(stats: &[(String, u64)], suffix: &str) -> u64 {
+    let counts = stats.iter().filter(|(name, _)| name.starts_with("rx_queue_") && name.ends_with(suffix));
+    counts.map(|(_, n)| n).sum()
 }
 
 /// What the NICs among the ports had no buffer for.

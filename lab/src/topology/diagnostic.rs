@@ -126,6 +126,48 @@ impl Diagnostics {
         Self { path: path.into(), text, items }
     }
 
+    /// The same without characters that move a terminal's cursor, for a renderer that shows them as they are. Places stay:
+    /// in the file's text each gives way to one of its length.
+    #[must_use]
+    pub fn harmless(&self) -> Self {
+        let of_its_length = |c: char| match c {
+            '\n' | '\t' => c,
+            c if c.is_control() => {
+                if c.len_utf8() == 1 {
+                    '?'
+                } else {
+                    '·'
+                }
+            }
+            c => c,
+        };
+        let lines = |text: &str| text.lines().map(printable).collect::<Vec<_>>().join("\n");
+        let items = self.items.iter().map(|item| Diagnostic {
+            message: lines(&item.message),
+            label: printable(&item.label),
+            help: item.help.as_deref().map(printable),
+            related: item
+                .related
+                .iter()
+                .map(|r| Related { span: r.span.clone(), label: printable(&r.label) })
+                .collect(),
+            ..item.clone()
+        });
+        Self { path: self.path.clone(), text: self.text.chars().map(of_its_length).collect(), items: items.collect() }
+    }
+
+    /// How many errors and warnings there are, and in which file.
+    pub fn count(&self) -> String {
+        let count = |severity| self.items.iter().filter(|item| item.severity == severity).count();
+        let counted = [Severity::Error, Severity::Warning]
+            .into_iter()
+            .map(|severity| (count(severity), severity))
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, severity)| format!("{count} {severity}{}", if count == 1 { "" } else { "s" }))
+            .collect::<Vec<_>>();
+        format!("{} in {}", counted.join(", "), self.path.display())
+    }
+
     /// Line and column of a place's start, both from 1; the column in characters.
     pub fn line_column(&self, span: &Span) -> (usize, usize) {
         line_column(&self.text, span.start)
@@ -189,14 +231,7 @@ impl fmt::Display for Diagnostics {
         for item in &self.items {
             writeln!(f, "{}", self.render(item))?;
         }
-        let count = |severity| self.items.iter().filter(|item| item.severity == severity).count();
-        let counted = [Severity::Error, Severity::Warning]
-            .into_iter()
-            .map(|severity| (count(severity), severity))
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, severity)| format!("{count} {severity}{}", if count == 1 { "" } else { "s" }))
-            .collect::<Vec<_>>();
-        write!(f, "{} in {}", counted.join(", "), self.path.display())
+        f.write_str(&self.count())
     }
 }
 
@@ -237,6 +272,19 @@ fn shorten(text: &mut String, most: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_moves_a_cursor_gives_way_to_what_does_not_and_places_stay() {
+        let text = "a = \"\u{1b}[2J\u{9b}x\"\n\tb = 1\n";
+        let item =
+            Diagnostic::error(4..13, "bad \u{1b}[2J\nbecause").label("a\u{7}b").help("c\rd").related(14..15, "\u{8}e");
+        let harmless = Diagnostics::new("t", text, vec![item]).harmless();
+        assert_eq!(harmless.text, "a = \"?[2J·x\"\n\tb = 1\n");
+        assert_eq!(harmless.text.len(), text.len());
+        let shown = &harmless.items[0];
+        let all = [&shown.message, &shown.label, shown.help.as_ref().unwrap(), &shown.related[0].label];
+        assert!(all.iter().all(|text| text.chars().all(|c| c == '\n' || !c.is_control())), "{shown:?}");
+    }
 
     #[test]
     fn a_span_inside_a_character_or_past_the_end_is_clamped() {

@@ -5,7 +5,7 @@ use std::{error::Error, io};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report, Severity};
 use xdplab::{
     lab::LabError,
-    topology::{Diagnostics, LoadError},
+    topology::{self, Diagnostics, LoadError},
 };
 
 /// What ends a verb early.
@@ -98,14 +98,20 @@ pub(crate) fn render(diagnostics: &Diagnostics) -> String {
     }
     let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode()).with_width(100);
     let mut text = String::new();
+    let diagnostics = &diagnostics.harmless();
     for item in &diagnostics.items {
+        let own = LabeledSpan::new_primary_with_span(Some(item.label.clone()), item.span.clone());
+        let others = item.related.iter().map(|other| LabeledSpan::at(other.span.clone(), other.label.clone()));
         let diagnostic = MietteDiagnostic {
             message: item.message.clone(),
             code: None,
-            severity: Some(Severity::Error),
+            severity: Some(match item.severity {
+                topology::Severity::Error => Severity::Error,
+                topology::Severity::Warning => Severity::Warning,
+            }),
             help: item.help.clone(),
             url: None,
-            labels: Some(vec![LabeledSpan::at(item.span.clone(), item.label.clone())]),
+            labels: Some(std::iter::once(own).chain(others).collect()),
         };
         let source = NamedSource::new(diagnostics.path.display().to_string(), diagnostics.text.clone());
         let report = Report::new(diagnostic).with_source_code(source);
@@ -113,7 +119,7 @@ pub(crate) fn render(diagnostics: &Diagnostics) -> String {
             return diagnostics.to_string();
         }
     }
-    text
+    text + &diagnostics.count()
 }
 
 /// A panic is a bug of ours: it says so, and exits with 70 once what the lab holds was dropped.
