@@ -183,10 +183,17 @@ impl Ethtool {
     /// # Errors
     /// Where the device does not have it.
     pub fn has_feature(&self, port: &str, feature: &str) -> Result<(), HostError> {
+        self.feature(port, feature).map(drop)
+    }
+
+    /// An offload's place among a device's, and the names of them all.
+    fn feature(&self, port: &str, feature: &str) -> Result<(usize, Vec<String>), HostError> {
+        let full = ALIASES.iter().find(|(short, _)| *short == feature).map_or(feature, |(_, full)| full);
         let names = self.strings(port, SET_FEATURES)?;
-        let short = |name: &String| ALIASES.iter().any(|(short, full)| *short == feature && full == name);
-        let has = names.iter().any(|name| name == feature || short(name));
-        if has { Ok(()) } else { Err(no_feature(port, feature, &names)) }
+        match names.iter().position(|name| name == full) {
+            Some(position) => Ok((position, names)),
+            None => Err(no_feature(port, feature, &names)),
+        }
     }
 
     /// Switches an offload, by its name or ethtool's short one.
@@ -194,9 +201,7 @@ impl Ethtool {
     /// # Errors
     /// Where the device does not have it, or refuses.
     pub fn set_feature(&self, port: &str, feature: &str, on: bool) -> Result<(), HostError> {
-        let full = ALIASES.iter().find(|(short, _)| *short == feature).map_or(feature, |(_, full)| full);
-        let names = self.strings(port, SET_FEATURES)?;
-        let position = names.iter().position(|name| name == full).ok_or_else(|| no_feature(port, feature, &names))?;
+        let (position, names) = self.feature(port, feature)?;
         let blocks = names.len().div_ceil(32);
         // struct ethtool_sfeatures: command, blocks, then valid, requested a block.
         let mut buffer = vec![0u32; 2 + 2 * blocks];
@@ -206,7 +211,7 @@ impl Ethtool {
         buffer[2 + 2 * (position / 32) + 1] = if on { bit } else { 0 };
         self.call(port, &format!("switch {feature}"), buffer.as_mut_ptr().cast())?;
         // The kernel answers a wish that it does not fulfil with success.
-        match self.features(port)?.iter().find(|(name, _)| name == full) {
+        match self.features(port)?.iter().find(|(name, _)| *name == names[position]) {
             Some((_, state)) if *state == on => Ok(()),
             _ => {
                 let state = if on { "on" } else { "off" };
@@ -269,6 +274,7 @@ fn words(first: u32, second: u32) -> u64 {
 fn text(field: &[u8]) -> String {
     String::from_utf8_lossy(field.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
 }
+
 /// That a device has no offload of a name, and which may be meant.
 fn no_feature(port: &str, feature: &str, names: &[String]) -> HostError {
     let names = names.iter().map(String::as_str).filter(|name| !name.is_empty());

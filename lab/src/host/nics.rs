@@ -12,6 +12,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 pub use elsewhere::UpperElsewhere;
+pub(in crate::host) use leases::lease_paths;
 pub use leases::{Lent, lease_path};
 pub use read::{Inventory, inventory, inventory_for};
 pub(crate) use read::{device_of, irqs_of, receive_irqs_of};

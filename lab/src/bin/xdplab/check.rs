@@ -45,21 +45,21 @@ struct Checked {
 
 impl Checked {
     /// Finds out which NICs its cables would be made of, and which CPUs would be at work.
-    fn cable(&mut self, topology: &Topology, (choice, host): (NicChoice, &HostFile), format: Format) {
+    /// `told` is what the file's own drivers are warned of.
+    fn cable(&mut self, topology: &Topology, (choice, host): (NicChoice, &HostFile), told: &[Warning], format: Format) {
         let cabled = Cabling::choose(topology, choice, host).and_then(|cabling| {
             let remarks = cpu_remarks(topology, &cabling)?;
             Ok((cabling, remarks))
         });
         match cabled {
             Ok((cabling, remarks)) => {
-                let warned = |warning: &Warning| (warning.kind, warning.port);
-                let told: Vec<_> = preflight::driver_warnings(topology).iter().map(warned).collect();
                 let of_nics = cabling.warnings(topology);
                 let fatal = of_nics.iter().filter(|warning| warning.kind.is_fatal());
                 let fatal: Vec<String> = fatal.map(|warning| warning.diagnostic.message.clone()).collect();
                 self.refuse((!fatal.is_empty()).then(|| (fatal.join("; "), 5)));
-                // What the file's own drivers are warned of was shown above, with its place.
-                let new = of_nics.into_iter().filter(|warning| !told.contains(&warned(warning)));
+                // That was shown above, with its place.
+                let is_told = |new: &Warning| told.iter().any(|old| (old.kind, old.port) == (new.kind, new.port));
+                let new = of_nics.into_iter().filter(|warning| !is_told(warning));
                 self.warnings.extend(problems(&show(topology, &new.collect::<Vec<_>>(), format)));
                 self.cables = cabling.links(topology).into_iter().filter(|link| link.nics.is_some()).collect();
                 self.remarks.clone_from(&cabling.notes);
@@ -136,9 +136,10 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
                     checked.errors = problems(&objects);
                 }
                 let mut warnings = preflight::warnings(&topology);
-                warnings.extend(preflight::driver_warnings(&topology));
+                let of_drivers = preflight::driver_warnings(&topology);
+                warnings.extend(of_drivers.iter().cloned());
                 checked.warnings = problems(&show(&topology, &warnings, args.format));
-                checked.cable(&topology, (nics::choice(args.nics.nics), &host), args.format);
+                checked.cable(&topology, (nics::choice(args.nics.nics), &host), &of_drivers, args.format);
             }
             Err(LoadError::Invalid(diagnostics)) => {
                 wrong = true;

@@ -222,7 +222,7 @@ fn details(shown: &Shown) -> String {
         nic.addresses.iter().map(|address| format!("{}/{}", address.ip, address.prefix)).collect::<Vec<_>>().join(", "),
     );
     line("port of", nic.master.clone().unwrap_or_default());
-    let elsewhere = nic.uppers_elsewhere.iter().map(|upper| format!("{} of {}", upper.name, upper.netns.display()));
+    let elsewhere = nic.uppers_elsewhere.iter().map(ToString::to_string);
     line("carries", nic.uppers.iter().cloned().chain(elsewhere).collect::<Vec<_>>().join(", "));
     line("says that it can", features(nic));
     if let Some(fix) = nic.refusal.as_ref().and_then(|refusal| refusal.fix(&nic.name)) {

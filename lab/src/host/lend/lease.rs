@@ -1,17 +1,15 @@
 //! One lab a NIC: a file a NIC, which holds the lab's name, and which is locked as long as the lab's process lives.
 
 use std::{
-    ffi::OsStr,
     fs::{self, File, OpenOptions, TryLockError},
     io::{Read as _, Seek as _, Write as _},
     os::unix::fs::MetadataExt as _,
-    path::PathBuf,
     time::{Duration, Instant},
 };
 
 use crate::host::{
     HostError,
-    nics::{Refusal, lease_path},
+    nics::{Refusal, lease_path, lease_paths},
     paths,
 };
 
@@ -95,7 +93,7 @@ impl Lease {
     /// Gives all NICs free that a lab had leased: one that died between leasing a NIC and writing it down left a lease
     /// of which its journal knows nothing. To be called by whoever holds that lab's journal.
     pub(in crate::host) fn end_all_of(lab: &str) {
-        for path in leases() {
+        for path in lease_paths() {
             if fs::read_to_string(&path).is_ok_and(|holder| holder.trim() == lab) {
                 let _ = fs::remove_file(path);
             }
@@ -104,7 +102,7 @@ impl Lease {
 
     /// Removes leases that nobody holds: without a name in them, or of a lab that is no more.
     pub(in crate::host) fn tidy() {
-        for path in leases() {
+        for path in lease_paths() {
             let Ok(mut file) = File::open(&path) else { continue };
             let mut holder = String::new();
             // Whoever opened it at this moment finds, once it has the lock, that the file is gone, and tries again.
@@ -116,17 +114,4 @@ impl Lease {
             }
         }
     }
-}
-
-/// The files of all leases.
-fn leases() -> Vec<PathBuf> {
-    let path = lease_path("");
-    let (Some(folder), Some(prefix)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) else {
-        return Vec::new();
-    };
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix)))
-        .map(|entry| entry.path())
-        .collect()
 }

@@ -194,19 +194,19 @@ fn queues(ethtool: &Ethtool, wanted: &PortSettings<'_>) -> Result<Option<String>
     let table = ethtool.indirection(wanted.name).unwrap_or_default();
     if table.is_empty() && wanted.queues == 1 {
         // Without a table all frames come by the first queue.
-        return Ok(Some(keeps(wanted, rx + both, wanted.queues)));
+        return Ok(Some(keeps(wanted, rx + both)));
     }
     if wanted.queues > rx + both || table.is_empty() {
         return Err(refused);
     }
     let spread: Vec<u32> = (0..table.len() as u32).map(|n| n % wanted.queues).collect();
     ethtool.set_indirection(wanted.name, &spread)?;
-    Ok(Some(keeps(wanted, rx + both, wanted.queues)))
+    Ok(Some(keeps(wanted, rx + both)))
 }
 
 /// That a driver does not change its number of queues, and how many of them get frames.
-fn keeps(wanted: &PortSettings<'_>, has: u32, used: u32) -> String {
-    let gets = if used == 1 { "1 gets" } else { &format!("{used} get") };
+fn keeps(wanted: &PortSettings<'_>, has: u32) -> String {
+    let gets = if wanted.queues == 1 { "1 gets" } else { &format!("{} get", wanted.queues) };
     format!(
         "{}: its driver ({}) does not change how many queues it has: of its {has}, {gets} frames",
         wanted.port, wanted.driver

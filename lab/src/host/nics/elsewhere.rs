@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fmt, fs,
     path::{Path, PathBuf},
 };
 
@@ -23,6 +23,12 @@ pub struct UpperElsewhere {
     pub name: String,
     /// A file that its namespace can be entered by.
     pub netns: PathBuf,
+}
+
+impl fmt::Display for UpperElsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.name, self.netns.display())
+    }
 }
 
 /// Such devices, each behind the index of the one that it stands on. Namespaces that the caller may not enter, and those that

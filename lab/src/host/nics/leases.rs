@@ -6,9 +6,24 @@ use serde::Serialize;
 
 use crate::host::paths;
 
+/// What the names of leases begin with.
+const PREFIX: &str = "nic-";
+
 /// The file that leases the NIC at a PCI address to the lab whose name it holds.
 pub fn lease_path(pci: &str) -> PathBuf {
-    paths::run_dir().join(".locks").join(format!("nic-{}", pci.replace('/', "-")))
+    folder().join(format!("{PREFIX}{}", pci.replace('/', "-")))
+}
+
+/// The files of all leases.
+pub(in crate::host) fn lease_paths() -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder()).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX)))
+        .map(|entry| entry.path())
+}
+
+fn folder() -> PathBuf {
+    paths::run_dir().join(".locks")
 }
 
 /// A NIC that a lab has, and that is therefore not in the host's namespace.
@@ -44,12 +59,10 @@ pub(super) fn free(lab: &str) -> String {
 
 /// All NICs that labs have.
 pub(super) fn lent() -> Vec<Lent> {
-    let folder = paths::run_dir().join(".locks");
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut lent: Vec<Lent> = entries
-        .filter_map(|entry| {
+    let mut lent: Vec<Lent> = lease_paths()
+        .filter_map(|path| {
             // The number of a port stands behind a slash in its address, and can't in a file's name.
-            let pci = entry.file_name().to_str()?.strip_prefix("nic-")?.replace('-', "/");
+            let pci = path.file_name()?.to_str()?.strip_prefix(PREFIX)?.replace('-', "/");
             Some(Lent { lab: holder(&pci)?, pci })
         })
         .collect();

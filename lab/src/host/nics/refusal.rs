@@ -93,8 +93,8 @@ impl fmt::Display for Refusal {
             Self::Enslaved { master } => write!(f, "is a port of {master}"),
             Self::Carries { uppers } => write!(f, "carries {}", uppers.join(", ")),
             Self::CarriesElsewhere { uppers } => {
-                let each = uppers.iter().map(|upper| format!("{} of {}", upper.name, upper.netns.display()));
-                write!(f, "carries {}", each.collect::<Vec<_>>().join(", "))
+                let each: Vec<String> = uppers.iter().map(ToString::to_string).collect();
+                write!(f, "carries {}", each.join(", "))
             }
             Self::Address { address } => write!(f, "has the address {address}"),
             Self::Routed => f.write_str("has a route of its own"),
