@@ -166,7 +166,12 @@ fn nics_that_a_lab_has_are_listed_with_what_gives_them_back() {
     std::fs::write(&file, text("has-them", "virtio_net", "\"native\"", "live")).unwrap();
     let output = xdplab(&["up", "--nics", "physical", file.to_str().unwrap()]);
     assert!(output.status.success(), "{}", words(&output));
-    let shown = words(&xdplab(&["nics"]));
+    let [east, west] = nics.each_ref().map(|nic| nic.pci.as_deref().unwrap());
+    let host = folder.path().join("host.toml");
+    let named = format!("[nics]\neast = \"{east}\"\nwest = \"{west}\"\n[[cables]]\nends = [\"east\", \"west\"]\n");
+    std::fs::write(&host, named).unwrap();
+    let shown = words(&xdplab(&["nics", "--host", host.to_str().unwrap()]));
+    let inspected = words(&xdplab(&["inspect", "has-them"]));
     let refused = Cabling::choose(&topology, NicChoice::Physical, &HOST).unwrap_err().to_string();
     let down = xdplab(&["down", "has-them"]);
     assert!(down.status.success(), "{}", words(&down));
@@ -176,5 +181,9 @@ fn nics_that_a_lab_has_are_listed_with_what_gives_them_back() {
             assert!(words.contains(&lent) && words.contains("xdplab down has-them"), "{words}");
         }
     }
+    assert!(shown.contains("cable: east") && !shown.contains("no NIC is there"), "{shown}");
+    // The file has a program at one of the two; the other is kept ready by xdplab.
+    let keeps = "xdplab's own: keeps the port ready (native)";
+    assert_eq!(inspected.matches(keeps).count(), 1, "{inspected}");
     assert_as_before(&before, &nics);
 }

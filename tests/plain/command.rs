@@ -106,6 +106,26 @@ fn a_missing_object_is_shown_where_the_file_names_it() {
 }
 
 #[test]
+fn a_topology_file_that_is_not_there_is_looked_for_nearby() {
+    for (file, fix) in [
+        ("topologies/i40eveth.toml", "fix: did you mean topologies/i40e-veth.toml?"),
+        ("topologies/i40e-veth", "fix: did you mean topologies/i40e-veth.toml?"),
+        ("nothing/like/it.toml", "fix: name a topology file"),
+        ("topologies", "fix: name a file in it"),
+    ] {
+        for verb in ["check", "run"] {
+            let output = xdplab(&[verb, file]);
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{verb} {file}: {said}");
+            assert!(said.contains("error: read topology file") && said.contains(fix), "{verb} {file}: {said}");
+        }
+    }
+    let output = xdplab(&["check", "topologies/i40eveth.toml", "--format", "json"]);
+    let checked: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(checked[0]["errors"][0]["fix"], "did you mean topologies/i40e-veth.toml?");
+}
+
+#[test]
 fn a_file_that_is_no_report_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("r.json");

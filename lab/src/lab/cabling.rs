@@ -311,6 +311,13 @@ fn is_redirected_to(topology: &Topology, port: PortId) -> bool {
         || topology.programs.iter().any(|program| program.body.ports().contains(&port))
 }
 
+impl LentPort {
+    /// The id of the program that keeps it ready, where the file attaches none.
+    pub(super) fn keeper(&self) -> Option<u32> {
+        self.opener.as_ref().map(|(_, program)| program.id())
+    }
+}
+
 /// Pins the links of those programs, so that they stay with the lab.
 pub(super) fn pin_openers(topology: &Topology, network: &Network, bpf: &Path) -> Result<(), LabError> {
     for lent in &network.lent {

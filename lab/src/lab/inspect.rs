@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     LabError,
-    persistent::{self, LabState},
+    persistent::{self, LabState, PortState},
 };
 use crate::{
     host::{
@@ -70,6 +70,8 @@ pub struct AttachedView {
     pub mode: XdpMode,
     /// The kernel's id of it.
     pub id: u32,
+    /// Whether it is the one that xdplab attaches to a NIC where the file has none, to keep it ready.
+    pub keeps_ready: bool,
 }
 
 /// What one program of the lab counted at one port.
@@ -120,7 +122,7 @@ pub fn inspect(lab: &str) -> Result<LabView, LabError> {
                 mac: port.mac.clone(),
                 mtu: link.map_or(port.mtu, |link| link.mtu),
                 addresses: port.addresses.clone(),
-                program: link.and_then(|link| attached(&state, link)),
+                program: link.and_then(|link| attached(&state, port, link)),
                 rx_packets: link.map_or(0, |link| link.stats.rx_packets),
                 tx_packets: link.map_or(0, |link| link.stats.tx_packets),
             });
@@ -139,11 +141,16 @@ pub fn inspect(lab: &str) -> Result<LabView, LabError> {
     })
 }
 
-fn attached(state: &LabState, link: &LinkInfo) -> Option<AttachedView> {
+fn attached(state: &LabState, port: &PortState, link: &LinkInfo) -> Option<AttachedView> {
     let native = link.native_program.map(|id| (id, XdpMode::Native));
     let (id, mode) = native.or(link.generic_program.map(|id| (id, XdpMode::Generic)))?;
     let ours = state.programs.iter().find(|program| program.id == id);
-    Some(AttachedView { name: ours.map_or_else(|| format!("id {id}"), |program| program.name.clone()), mode, id })
+    Some(AttachedView {
+        name: ours.map_or_else(|| format!("id {id}"), |program| program.name.clone()),
+        mode,
+        id,
+        keeps_ready: port.keeper == Some(id),
+    })
 }
 
 fn counters(state: &LabState, missing: &mut Vec<String>) -> Vec<CounterView> {

@@ -8,6 +8,7 @@
 //! ```
 
 use std::{
+    collections::HashMap,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -88,6 +89,9 @@ pub struct PortState {
     pub mtu: u32,
     /// Its addresses, with prefix lengths.
     pub addresses: Vec<String>,
+    /// The kernel's id of the program that keeps a NIC ready where the file attaches none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeper: Option<u32>,
 }
 
 /// A program of a persistent lab.
@@ -187,6 +191,7 @@ fn build(
     }
     let mut notes = cabling.notes.clone();
     notes.extend(network.lent.iter().flat_map(|lent| lent.loan.notes.clone()));
+    let keepers = network.lent.iter().filter_map(|lent| Some((lent.port, lent.keeper()?))).collect();
     drop(network);
     let state = LabState {
         schema: LAB_SCHEMA.to_owned(),
@@ -197,7 +202,7 @@ fn build(
         instance: instance.number,
         links: cabling.links(topology),
         notes,
-        nodes: (0..topology.nodes.len()).map(|node| node_state(topology, instance, NodeId(node))).collect(),
+        nodes: (0..topology.nodes.len()).map(|node| node_state(topology, instance, &keepers, NodeId(node))).collect(),
         programs: installed.iter().map(|have| program_state(topology, have, &bpf)).collect(),
     };
     let path = state_file(&instance.lab);
@@ -226,7 +231,7 @@ fn pin(topology: &Topology, have: &Installed, bpf: &Path) -> Result<(), LabError
     Ok(())
 }
 
-fn node_state(topology: &Topology, instance: &Instance, node: NodeId) -> NodeState {
+fn node_state(topology: &Topology, instance: &Instance, keepers: &HashMap<PortId, u32>, node: NodeId) -> NodeState {
     let name = topology.nodes[node.0].name.clone();
     let ports = topology.ports_of(node).map(|id| {
         let port = &topology.ports[id.0];
@@ -237,6 +242,7 @@ fn node_state(topology: &Topology, instance: &Instance, node: NodeId) -> NodeSta
             mac: port.mac.to_string(),
             mtu: port.mtu,
             addresses: port.addresses.iter().map(|(address, prefix)| format!("{address}/{prefix}")).collect(),
+            keeper: keepers.get(&id).copied(),
         }
     });
     NodeState { netns: netns_name(&instance.lab, &name), ports: ports.collect(), name }

@@ -14,6 +14,7 @@ use super::{
     model::Topology,
     read::{Read as _, Reader},
     schema::RawTopology,
+    suggest,
 };
 
 /// Largest file that is read, in bytes.
@@ -53,6 +54,41 @@ pub enum LoadError {
     /// Its contents are wrong.
     #[error(transparent)]
     Invalid(Box<Diagnostics>),
+}
+
+impl LoadError {
+    /// What to do about it, where the error itself does not say.
+    pub fn fix(&self) -> Option<String> {
+        let Self::Read { path, source } = self else { return None };
+        Some(match source.kind() {
+            io::ErrorKind::NotFound => match nearest_file(path) {
+                Some(near) => format!("did you mean {}?", near.display()),
+                None => "name a topology file; a first one to copy is the README's".to_owned(),
+            },
+            io::ErrorKind::PermissionDenied => "make the file readable for whom xdplab runs as".to_owned(),
+            io::ErrorKind::IsADirectory => "name a file in it".to_owned(),
+            _ => "name a topology file, in TOML".to_owned(),
+        })
+    }
+}
+
+/// The topology file in the same folder that a mistyped path most likely meant.
+fn nearest_file(path: &Path) -> Option<PathBuf> {
+    // By their stems: no name is nearer than another for having the same ending.
+    let name = path.file_name()?.to_str()?;
+    let stem = name.strip_suffix(".toml").unwrap_or(name);
+    let parent = path.parent()?;
+    // The empty path is the folder that we are in, which the system knows by another name.
+    let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let mut stems: Vec<String> = folder
+        .read_dir()
+        .ok()?
+        .flatten()
+        .filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".toml")?.to_owned()))
+        .collect();
+    stems.sort();
+    let near = suggest::nearest(stem, stems.iter().map(String::as_str))?;
+    Some(parent.join(format!("{near}.toml")))
 }
 
 /// Reads and checks a topology file.

@@ -14,7 +14,7 @@ use xdplab::{
 
 use crate::{
     cli::{CheckArgs, Format},
-    failure::{Failure, chain, render},
+    failure::{Failure, chain, render, unreadable},
     nics, output,
 };
 
@@ -151,9 +151,9 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
             Err(error) => {
                 wrong = true;
                 if args.format == Format::Text {
-                    eprintln!("error: {}", chain(&error));
+                    eprintln!("error: {}", unreadable(&error));
                 }
-                checked.errors.push(Problem { line: 0, column: 0, message: chain(&error), fix: None });
+                checked.errors.push(Problem { line: 0, column: 0, message: chain(&error), fix: error.fix() });
             }
         }
         results.push(checked);

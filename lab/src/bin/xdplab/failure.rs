@@ -69,13 +69,19 @@ impl Failure {
         match self {
             Self::BrokenPipe => {}
             Self::File(LoadError::Invalid(diagnostics)) => eprintln!("{}", render(diagnostics).trim_end()),
-            Self::File(error) => eprintln!("error: {}", chain(error)),
+            Self::File(error) => eprintln!("error: {}", unreadable(error)),
             Self::Lab(error) => eprintln!("error: {}", chain(error)),
             Self::Usage(text) | Self::Host(text) => eprintln!("error: {text}"),
             Self::Interrupted => eprintln!("interrupted"),
             Self::Bug(text) => eprintln!("xdplab has a bug: {text}\nPlease report it with the command and the file."),
         }
     }
+}
+
+/// Why a file can't be read, and what to do.
+pub(crate) fn unreadable(error: &LoadError) -> String {
+    let fix = error.fix().map(|fix| format!("\n  fix: {fix}")).unwrap_or_default();
+    chain(error) + &fix
 }
 
 /// An error and its sources, one a line.

@@ -1,12 +1,11 @@
 //! `xdplab inspect`: a lab's nodes, ports, programs and counters, as they are now.
 
 use xdplab::{
-    lab::inspect::{self, AttachedView, LabView},
+    lab::inspect::{self, LabView},
     report::{
         table::Table,
         text::{links, title},
     },
-    xdp::XdpMode,
 };
 
 use crate::{
@@ -26,13 +25,6 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Whether a program is the one that the lab attaches to a NIC where the file has none. Told by its place: the lab's link keeps
-/// others out, unless the driver refused the lab's program, which `up` says.
-fn keeps_ready(view: &LabView, port: &str, program: &AttachedView) -> bool {
-    let at_nic = view.links.iter().any(|link| link.nics.is_some() && link.ends.iter().any(|end| end == port));
-    at_nic && program.mode == XdpMode::Native && program.name == format!("id {}", program.id)
-}
-
 fn text(view: &LabView) -> String {
     let mut text =
         format!("{}\nup since {} from {}\n\n", title(&view.lab, &view.about), view.started, view.file.display());
@@ -46,7 +38,7 @@ fn text(view: &LabView) -> String {
             &port.mtu.to_string(),
             &port.addresses.join(" "),
             &port.program.as_ref().map_or_else(String::new, |p| {
-                let whose = if keeps_ready(view, &port.port, p) { ", xdplab's own: keeps the port ready" } else { "" };
+                let whose = if p.keeps_ready { ", xdplab's own: keeps the port ready" } else { "" };
                 format!("{}{whose} ({})", p.name, p.mode)
             }),
             &port.rx_packets.to_string(),
@@ -70,18 +62,22 @@ fn text(view: &LabView) -> String {
 
 #[cfg(test)]
 mod tests {
-    use xdplab::{lab::inspect::PortView, record::LinkRecord};
+    use xdplab::{
+        lab::inspect::{AttachedView, PortView},
+        record::LinkRecord,
+        xdp::XdpMode,
+    };
 
     use super::*;
 
-    fn port(name: &str, program: &str) -> PortView {
+    fn port(name: &str, program: &str, keeps_ready: bool) -> PortView {
         PortView {
             port: name.to_owned(),
             state: "up".to_owned(),
             mac: "02:00:00:00:00:01".to_owned(),
             mtu: 1500,
             addresses: Vec::new(),
-            program: Some(AttachedView { name: program.to_owned(), mode: XdpMode::Native, id: 144 }),
+            program: Some(AttachedView { name: program.to_owned(), mode: XdpMode::Native, id: 144, keeps_ready }),
             rx_packets: 0,
             tx_packets: 0,
         }
@@ -108,7 +104,11 @@ mod tests {
                 link(["gen:tx0", "dut:rx0"], Some(["eth1 (0000:03:00.0)", "eth2 (0000:03:00.1)"])),
                 link(["dut:out0", "sink:in0"], None),
             ],
-            ports: vec![port("gen:tx0", "id 144"), port("dut:rx0", "drop"), port("sink:in0", "id 144")],
+            ports: vec![
+                port("gen:tx0", "id 144", true),
+                port("dut:rx0", "drop", false),
+                port("sink:in0", "id 144", false),
+            ],
             counters: Vec::new(),
             missing: Vec::new(),
         };

@@ -172,15 +172,15 @@ fn text(shown: &[Shown], inventory: &Inventory, host: &HostFile, args: &NicsArgs
             text += &format!("\n{}", details(shown));
         }
     }
+    // What a lab holds is in its namespace: it is away, not missing.
+    let is_missing = |pci: &str| find(pci, inventory).is_none() && inventory.lent.iter().all(|lent| lent.pci != pci);
     for [a, b] in &host.cables {
         text += &format!("cable: {} -- {}\n", end(a, inventory, host), end(b, inventory, host));
-        let is_away =
-            |pci: &&&String| find(pci, inventory).is_none() && inventory.lent.iter().all(|lent| lent.pci != ***pci);
-        for pci in [a, b].iter().filter(is_away) {
+        for pci in [a, b].into_iter().filter(|pci| is_missing(pci)) {
             text += &format!("note: {} gives {pci} a cable, and no NIC is there\n", host.path.display());
         }
     }
-    for (label, pci) in host.labels.iter().filter(|(_, pci)| find(pci, inventory).is_none()) {
+    for (label, pci) in host.labels.iter().filter(|(_, pci)| is_missing(pci)) {
         text += &format!("note: {} gives {pci} the label {label}, and no NIC is there\n", host.path.display());
     }
     text

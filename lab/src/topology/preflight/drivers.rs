@@ -137,24 +137,27 @@ impl Preflight<'_> {
         (driver.xmit == Xmit::WithProgram && !has_own).then_some((mtu, most))
     }
 
+    /// Why a driver transmits no XDP frames at a port, and what would help; drivers that want a program of their own there get
+    /// one: the lab attaches one that passes everything.
+    fn cant_transmit(&self, port: PortId, driver: &Driver) -> Option<(String, String)> {
+        if driver.xmit == Xmit::Never {
+            return Some(("has no ndo_xdp_xmit".to_owned(), "ask for another driver".to_owned()));
+        }
+        let (mtu, most) = self.over_program_mtu(port, driver)?;
+        Some((
+            format!(
+                "transmits redirected frames only with a native program on it, and takes one at an MTU of {most} at most, not {mtu}"
+            ),
+            format!("set the MTU to {most} or less"),
+        ))
+    }
+
     /// Native redirects to a port: whether the driver takes them.
     fn target(&mut self, port: PortId, driver: &Driver) {
         let Some((span, program)) = self.redirects_to(port) else { return };
         let topology = self.topology;
         let name = topology.port_name(port);
-        // Drivers that want a program of their own there get one: the lab attaches one that passes everything.
-        let (why, fix) = match self.over_program_mtu(port, driver) {
-            _ if driver.xmit == Xmit::Never => {
-                ("has no ndo_xdp_xmit".to_owned(), "use modes = [\"generic\"], or ask for another driver".to_owned())
-            }
-            Some((mtu, most)) => (
-                format!(
-                    "takes them with a native program of its own alone, and that at an MTU of {most} at most, not {mtu}"
-                ),
-                format!("set the MTU to {most} or less, or use modes = [\"generic\"]"),
-            ),
-            None => return,
-        };
+        let Some((why, fix)) = self.cant_transmit(port, driver) else { return };
         let diagnostic = Diagnostic::warning(
             span,
             format!(
@@ -163,20 +166,13 @@ impl Preflight<'_> {
             ),
         )
         .label("frames vanish here")
-        .help(fix);
+        .help(format!("use modes = [\"generic\"], or {fix}"));
         self.warn(WarningKind::DriverIsNoTarget, Some(port), diagnostic);
     }
 
     /// The engine `live` sends as a redirect does.
     fn sender(&mut self, port: PortId, driver: &Driver) {
-        let (why, fix) = match self.over_program_mtu(port, driver) {
-            _ if driver.xmit == Xmit::Never => ("has no ndo_xdp_xmit".to_owned(), "ask for another driver".to_owned()),
-            Some((mtu, most)) => (
-                format!("needs a native program there for that, and takes one at an MTU of {most} at most, not {mtu}"),
-                format!("set the MTU to {most} or less"),
-            ),
-            None => return,
-        };
+        let Some((why, fix)) = self.cant_transmit(port, driver) else { return };
         let spans = &self.topology.spans.scenarios;
         let sends = |n: &usize| {
             let traffic = &self.topology.scenarios[*n].traffic;
