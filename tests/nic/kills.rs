@@ -43,7 +43,7 @@ fn killed_at_random(verb: &str, further: &[&str]) {
         assert_as_before(&before, &nics);
         assert!(!Path::new("/run/xdplab").exists(), "kill {kill} after {moment:?}");
     }
-    // Nothing of it is still going on.
+    // Nothing of it is still going on: there is nothing to wait for, so it is looked for once more a moment later.
     std::thread::sleep(Duration::from_millis(10));
     assert_as_before(&before, &nics);
 }
