@@ -205,7 +205,14 @@ pub struct LentPort {
     /// What has to be given back.
     pub loan: Loan,
     /// A program that passes everything, where the file has none: many drivers take redirected frames only with one.
-    opener: Option<(XdpLink, XdpProgram)>,
+    keeper: Option<(XdpLink, XdpProgram)>,
+}
+
+impl LentPort {
+    /// The kernel's id of the program that keeps it ready, where the file has none.
+    pub(super) fn keeper_id(&self) -> Option<u32> {
+        self.keeper.as_ref().map(|(_, program)| program.id())
+    }
 }
 
 /// Lends the NICs of all cables, brings them up, and proves that they are cabled together.
@@ -235,7 +242,7 @@ pub(super) fn lend(
             };
             let Place { netns, netlink } = network.at(topology, *port);
             let loan = lend::take(inside, &nic.pci, &wanted, (netns, netlink), &lab, journal)?;
-            network.lent.push(LentPort { port: *port, loan, opener: None });
+            network.lent.push(LentPort { port: *port, loan, keeper: None });
         }
     }
     for lent in &network.lent {
@@ -287,7 +294,7 @@ pub(super) fn open(
         )?;
         let netns = &network.at(topology, port).netns;
         match inside.enter(netns, || program.attach(ifindex(port), XdpMode::Native))? {
-            Ok(link) => network.lent[n].opener = Some((link, program)),
+            Ok(link) => network.lent[n].keeper = Some((link, program)),
             Err(error) if is_redirected_to(topology, port) => network.lent[n].loan.notes.push(format!(
                 "{}: no program keeps it ready for redirected frames: {}",
                 topology.port_name(port),
@@ -311,17 +318,10 @@ fn is_redirected_to(topology: &Topology, port: PortId) -> bool {
         || topology.programs.iter().any(|program| program.body.ports().contains(&port))
 }
 
-impl LentPort {
-    /// The id of the program that keeps it ready, where the file attaches none.
-    pub(super) fn keeper(&self) -> Option<u32> {
-        self.opener.as_ref().map(|(_, program)| program.id())
-    }
-}
-
 /// Pins the links of those programs, so that they stay with the lab.
-pub(super) fn pin_openers(topology: &Topology, network: &Network, bpf: &Path) -> Result<(), LabError> {
+pub(super) fn pin_keepers(topology: &Topology, network: &Network, bpf: &Path) -> Result<(), LabError> {
     for lent in &network.lent {
-        let Some((link, _)) = &lent.opener else { continue };
+        let Some((link, _)) = &lent.keeper else { continue };
         let folder = bpf.join("open");
         fs::create_dir_all(&folder).map_err(|source| LabError::State { path: folder.clone(), source })?;
         link.pin(&folder.join(persistent::link_name(topology, lent.port)))?;
@@ -391,8 +391,8 @@ pub(super) fn give_back(inside: &Inside, network: &mut Network) -> Result<Vec<St
     let places: Vec<lend::Place<'_>> =
         network.nodes.iter().map(|place| lend::Place { netns: &place.netns, netlink: &place.netlink }).collect();
     let (mut words, mut failed) = (Vec::new(), Vec::new());
-    for LentPort { loan, opener, .. } in lent.into_iter().rev() {
-        drop(opener);
+    for LentPort { loan, keeper, .. } in lent.into_iter().rev() {
+        drop(keeper);
         match loan.give_back(inside, &places) {
             Ok(said) => words.extend(said),
             Err(said) => failed.extend(said),

@@ -8,7 +8,6 @@
 //! ```
 
 use std::{
-    collections::HashMap,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -16,9 +15,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Cabling, Instance, LabError, cabling,
+    Cabling, Instance, LabError,
+    cabling::{self, LentPort},
     install::{self, Installed, Site},
-    network::{self, ifindex, netns_name},
+    network::{self, Network, ifindex, netns_name},
 };
 use crate::{
     host::{
@@ -183,7 +183,7 @@ fn build(
         install::install(inside, site, &mut installed, wanted)?;
         let ports: Vec<PortId> = network.lent.iter().map(|lent| lent.port).collect();
         cabling::wait_for_carrier(inside, topology, &network, &ports)?;
-        cabling::pin_openers(topology, &network, &bpf)?;
+        cabling::pin_keepers(topology, &network, &bpf)?;
         Ok((network, installed))
     })?;
     for have in &installed {
@@ -191,7 +191,7 @@ fn build(
     }
     let mut notes = cabling.notes.clone();
     notes.extend(network.lent.iter().flat_map(|lent| lent.loan.notes.clone()));
-    let keepers = network.lent.iter().filter_map(|lent| Some((lent.port, lent.keeper()?))).collect();
+    let nodes = (0..topology.nodes.len()).map(|node| node_state(topology, instance, &network, NodeId(node))).collect();
     drop(network);
     let state = LabState {
         schema: LAB_SCHEMA.to_owned(),
@@ -202,7 +202,7 @@ fn build(
         instance: instance.number,
         links: cabling.links(topology),
         notes,
-        nodes: (0..topology.nodes.len()).map(|node| node_state(topology, instance, &keepers, NodeId(node))).collect(),
+        nodes,
         programs: installed.iter().map(|have| program_state(topology, have, &bpf)).collect(),
     };
     let path = state_file(&instance.lab);
@@ -231,7 +231,7 @@ fn pin(topology: &Topology, have: &Installed, bpf: &Path) -> Result<(), LabError
     Ok(())
 }
 
-fn node_state(topology: &Topology, instance: &Instance, keepers: &HashMap<PortId, u32>, node: NodeId) -> NodeState {
+fn node_state(topology: &Topology, instance: &Instance, network: &Network, node: NodeId) -> NodeState {
     let name = topology.nodes[node.0].name.clone();
     let ports = topology.ports_of(node).map(|id| {
         let port = &topology.ports[id.0];
@@ -242,7 +242,7 @@ fn node_state(topology: &Topology, instance: &Instance, keepers: &HashMap<PortId
             mac: port.mac.to_string(),
             mtu: port.mtu,
             addresses: port.addresses.iter().map(|(address, prefix)| format!("{address}/{prefix}")).collect(),
-            keeper: keepers.get(&id).copied(),
+            keeper: network.lent.iter().find(|lent| lent.port == id).and_then(LentPort::keeper_id),
         }
     });
     NodeState { netns: netns_name(&instance.lab, &name), ports: ports.collect(), name }

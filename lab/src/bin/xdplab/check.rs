@@ -14,7 +14,7 @@ use xdplab::{
 
 use crate::{
     cli::{CheckArgs, Format},
-    failure::{Failure, chain, render, unreadable},
+    failure::{Failure, chain, chain_and_fix, render},
     nics, output,
 };
 
@@ -151,7 +151,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Failure> {
             Err(error) => {
                 wrong = true;
                 if args.format == Format::Text {
-                    eprintln!("error: {}", unreadable(&error));
+                    eprintln!("error: {}", chain_and_fix(&error, error.fix()));
                 }
                 checked.errors.push(Problem { line: 0, column: 0, message: chain(&error), fix: error.fix() });
             }

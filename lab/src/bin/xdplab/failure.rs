@@ -1,6 +1,6 @@
 //! What ends a verb early, how it is shown, and the exit code that it maps to.
 
-use std::{error::Error, io};
+use std::{error::Error, fmt, io};
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report, Severity};
 use xdplab::{
@@ -69,19 +69,13 @@ impl Failure {
         match self {
             Self::BrokenPipe => {}
             Self::File(LoadError::Invalid(diagnostics)) => eprintln!("{}", render(diagnostics).trim_end()),
-            Self::File(error) => eprintln!("error: {}", unreadable(error)),
+            Self::File(error) => eprintln!("error: {}", chain_and_fix(error, error.fix())),
             Self::Lab(error) => eprintln!("error: {}", chain(error)),
             Self::Usage(text) | Self::Host(text) => eprintln!("error: {text}"),
             Self::Interrupted => eprintln!("interrupted"),
             Self::Bug(text) => eprintln!("xdplab has a bug: {text}\nPlease report it with the command and the file."),
         }
     }
-}
-
-/// Why a file can't be read, and what to do.
-pub(crate) fn unreadable(error: &LoadError) -> String {
-    let fix = error.fix().map(|fix| format!("\n  fix: {fix}")).unwrap_or_default();
-    chain(error) + &fix
 }
 
 /// An error and its sources, one a line.
@@ -94,6 +88,12 @@ pub(crate) fn chain(error: &dyn Error) -> String {
         source = error.source();
     }
     text
+}
+
+/// An error and its sources, and what to do, one a line.
+pub(crate) fn chain_and_fix(error: &dyn Error, fix: Option<impl fmt::Display>) -> String {
+    let fix = fix.map(|fix| format!("\n  fix: {fix}")).unwrap_or_default();
+    chain(error) + &fix
 }
 
 /// All errors of a file, with carets on a terminal and off.

@@ -18,7 +18,7 @@ use xdplab::{
 use crate::{
     cli::{Format, Nics, NicsArgs},
     discover,
-    failure::{Failure, chain},
+    failure::{Failure, chain, chain_and_fix},
     output,
 };
 
@@ -37,10 +37,7 @@ struct Shown<'a> {
 pub(crate) fn host_file(named: Option<&Path>) -> Result<HostFile, Failure> {
     HostFile::load(named).map_err(|error| match error {
         HostFileError::Invalid(diagnostics) => Failure::File(LoadError::Invalid(diagnostics)),
-        error => {
-            let fix = error.fix().map(|fix| format!("\n  fix: {fix}")).unwrap_or_default();
-            Failure::Usage(chain(&error) + &fix)
-        }
+        error => Failure::Usage(chain_and_fix(&error, error.fix())),
     })
 }
 
